@@ -1,0 +1,1 @@
+//! What runs mean: comparisons, verdicts and warnings.

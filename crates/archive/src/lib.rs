@@ -1,0 +1,1 @@
+//! Runs on disk: the recorder, the reader, retention, the portable file.

@@ -1,0 +1,1 @@
+//! From a plan to one stream of events: settings, targets, phases.

@@ -1,0 +1,1 @@
+//! perflab's nouns: studies, plans, events, samples, series. No I/O.

@@ -1,0 +1,1 @@
+//! What the kernel did: monitors and host facts.

@@ -1,0 +1,1 @@
+//! How results are seen: terminal tables and the single-file report.

@@ -1,0 +1,1 @@
+//! perflab's statistics: numbers in, numbers out.

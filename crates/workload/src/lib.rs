@@ -1,0 +1,1 @@
+//! The benchmark catalogue: definitions, install, run, parse into samples.
