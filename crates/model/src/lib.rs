@@ -1,1 +1,49 @@
-//! perflab's nouns: studies, plans, events, samples, series. No I/O.
+//! The nouns of perflab, and nothing else: studies, plans, events, samples, series, facts, manifests.
+//!
+//! Every other room speaks through these types. This crate owns their shape, their units and the
+//! version of what is stored; it refuses I/O, clocks and threads, so that a guest, an importer and a
+//! test can all make the same values.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`study`] | the TOML file: what to run, what to vary, what to record |
+//! | [`problem`] | what is wrong with a file, where, and what to do |
+//! | [`expression`] | `2 * cpus`, evaluated over host facts |
+//! | [`plan`] | cases and slots: everything that will be done, in order |
+//! | [`event`] | the one stream that a run is |
+//! | [`series`] | what a monitor records, declared column by column |
+//! | [`sample`] | one measured value of one metric |
+//! | [`manifest`] | `run.json` |
+
+pub mod event;
+pub mod expression;
+pub mod facts;
+pub mod manifest;
+pub mod metric;
+pub mod nearest;
+pub mod plan;
+pub mod problem;
+pub mod quantity;
+pub mod record;
+pub mod sample;
+pub mod series;
+pub mod study;
+pub mod value;
+
+pub use event::{Event, Outcome, What};
+pub use facts::{Fact, Facts};
+pub use manifest::{Manifest, Overhead, Status};
+pub use metric::{Direction, Metric, Unit};
+pub use plan::{Case, Plan, Slot};
+pub use problem::{Position, Problem, Problems};
+pub use quantity::{Bytes, Nanos};
+pub use record::{Iteration, RunRecord};
+pub use sample::Sample;
+pub use series::{Cell, Column, Row, SeriesSchema};
+pub use study::Study;
+pub use value::Value;
+
+/// Version of everything under a run's directory. A reader refuses a higher one and names both.
+///
+/// It goes up when an old reader would misread a new run; a new optional field does not need it.
+pub const FORMAT_VERSION: u32 = 1;

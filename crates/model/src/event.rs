@@ -1,0 +1,150 @@
+//! The one stream: everything that happens in a run, in order, serialisable from the first day.
+//!
+//! This host, a guest over a wire and an importer make events; the recorder, the journal, the
+//! progress bar and the live page consume them. Nothing else passes between measuring and showing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{Manifest, Overhead, Status};
+use crate::series::{Gap, Row, SeriesSchema};
+use crate::{Facts, Nanos, Sample};
+
+/// One event: a line of `journal.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, on CLOCK_MONOTONIC of the target.
+    pub at: Nanos,
+    /// What.
+    pub what: What,
+}
+
+/// A phase of a run, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// is everything here that the study needs?
+    Check,
+    /// install what is missing, where that was asked for
+    Install,
+    /// scratch directory, disk
+    Prepare,
+    /// settings of the first case
+    Apply,
+    /// iterations that are not measured
+    Warmup,
+    /// measured iterations
+    Iterate,
+    /// settings back, in reverse
+    Undo,
+    /// tables written, run closed
+    Finish,
+}
+
+/// How an iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// It ended well and its output was understood.
+    Ok,
+    /// It did not; the reason names exit code, signal or what its output lacks.
+    Failed {
+        /// one line
+        reason: String,
+    },
+    /// It was stopped at its time limit, with all its children.
+    TimedOut {
+        /// the limit
+        limit: Nanos,
+    },
+    /// The user stopped the run.
+    Interrupted,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Always the first: the whole plan.
+    Began(Box<Manifest>),
+    /// A phase began.
+    Phase(Phase),
+    /// What the target says about itself.
+    Facts(Facts),
+    /// A setting was changed; undone later.
+    SettingApplied {
+        /// `sysctl vm.swappiness`
+        setting: String,
+        /// what it was
+        from: String,
+        /// what it is
+        to: String,
+    },
+    /// A setting was put back.
+    SettingUndone {
+        /// `sysctl vm.swappiness`
+        setting: String,
+        /// what it is again
+        to: String,
+    },
+    /// An iteration begins.
+    IterationBegan {
+        /// index into the plan's slots
+        slot: u32,
+    },
+    /// An iteration ended.
+    IterationEnded {
+        /// index into the plan's slots
+        slot: u32,
+        /// how
+        outcome: Outcome,
+        /// when the workload's process was started
+        start: Nanos,
+        /// when it ended
+        end: Nanos,
+    },
+    /// One measured value.
+    Sample(Sample),
+    /// A monitor was opened; its rows follow.
+    SeriesOpened(SeriesSchema),
+    /// One tick of a monitor, at the event's time.
+    Rows {
+        /// the monitor
+        monitor: String,
+        /// all its rows of this tick
+        rows: Vec<Row>,
+    },
+    /// A stretch of a series is missing.
+    Gap(Gap),
+    /// Something that a command printed.
+    Output {
+        /// index into the plan's slots, where it belongs to one
+        slot: Option<u32>,
+        /// `stdout`, `stderr`, or the name of the step: `mkfs`
+        name: String,
+        /// the text; bytes that are not UTF-8 are replaced
+        text: String,
+    },
+    /// Something a person should know, with what to do about it.
+    Warning {
+        /// what
+        message: String,
+        /// what to do
+        advice: String,
+    },
+    /// How far the run is.
+    Progress {
+        /// slots done
+        done: u32,
+        /// slots in all
+        total: u32,
+        /// time left, from the mean of the slots so far; none before the first
+        remaining: Option<Nanos>,
+    },
+    /// Always the last, unless the run died.
+    Ended {
+        /// how
+        status: Status,
+        /// what perflab itself cost
+        overhead: Overhead,
+    },
+}

@@ -1,0 +1,96 @@
+//! Facts: what a target says about itself, as flat keys with the place each was read from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Value;
+
+/// One fact and where it was read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// The value; sizes in bytes, times in nanoseconds.
+    pub value: Value,
+    /// The file or command it came from.
+    pub source: String,
+}
+
+/// All facts of one target, by dotted key: `cpu.model`, `memory.total`, `thp.enabled`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Facts(pub BTreeMap<String, Fact>);
+
+/// Facts that vary by themselves from run to run and so never explain a change.
+const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free."];
+
+impl Facts {
+    /// Records one fact.
+    pub fn add(&mut self, key: &str, value: impl Into<Value>, source: &str) {
+        self.0.insert(key.into(), Fact { value: value.into(), source: source.into() });
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).map(|fact| &fact.value)
+    }
+
+    /// The value of `key` as a whole number.
+    pub fn integer(&self, key: &str) -> Option<i64> {
+        match self.get(key) {
+            Some(Value::Int(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// What expressions may use: `cpus`, `cores`, `memory` (bytes), `numa_nodes`, `page_size` (bytes).
+    pub fn variables(&self) -> BTreeMap<String, Value> {
+        let keys = [
+            ("cpus", "cpu.online"),
+            ("cores", "cpu.cores"),
+            ("memory", "memory.total"),
+            ("numa_nodes", "numa.nodes"),
+            ("page_size", "memory.page_size"),
+        ];
+        let known = keys.into_iter().filter_map(|(name, key)| Some((name.into(), self.get(key)?.clone())));
+        known.collect()
+    }
+
+    /// Keys whose values differ, each with (ours, theirs); facts that vary by themselves are left out.
+    pub fn differences<'a>(&'a self, other: &'a Facts) -> Vec<Difference<'a>> {
+        let keys: std::collections::BTreeSet<&str> =
+            self.0.keys().chain(other.0.keys()).map(String::as_str).collect();
+        let differs = |key: &&str| {
+            !VOLATILE.iter().any(|prefix| key.starts_with(prefix)) && self.get(key) != other.get(key)
+        };
+        let pair = |key| Difference { key, ours: self.get(key), theirs: other.get(key) };
+        keys.into_iter().filter(differs).map(pair).collect()
+    }
+}
+
+/// One fact that is not the same on two sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference<'a> {
+    /// The fact's key.
+    pub key: &'a str,
+    /// Its value on this side, if known here.
+    pub ours: Option<&'a Value>,
+    /// Its value on the other side.
+    pub theirs: Option<&'a Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_leave_out_what_varies_by_itself() {
+        let (mut a, mut b) = (Facts::default(), Facts::default());
+        a.add("kernel.release", "6.1", "uname");
+        b.add("kernel.release", "6.18", "uname");
+        a.add("load.1", 1_i64, "/proc/loadavg");
+        b.add("load.1", 2_i64, "/proc/loadavg");
+        b.add("thp.enabled", "always", "sysfs");
+        let keys: Vec<&str> = a.differences(&b).iter().map(|d| d.key).collect();
+        assert_eq!(keys, ["kernel.release", "thp.enabled"]);
+    }
+}

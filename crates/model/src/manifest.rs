@@ -1,0 +1,103 @@
+//! `run.json`: what a run is, in one document.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{FORMAT_VERSION, Facts, Nanos, Plan, Study};
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// still going, or its process died without a word: readers tell the two by the lock
+    Running,
+    /// every slot was done and ended well
+    Finished,
+    /// every slot was done; some failed
+    Failed,
+    /// stopped by the user or by its time limit
+    Stopped,
+    /// its process died: what was flushed is there
+    Interrupted,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Status::Running => "running",
+            Status::Finished => "finished",
+            Status::Failed => "failed",
+            Status::Stopped => "stopped",
+            Status::Interrupted => "interrupted",
+        })
+    }
+}
+
+/// What perflab itself cost during the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// CPU time of perflab's own threads, children excluded.
+    pub cpu: Nanos,
+    /// CPU time of the monitors' thread alone.
+    pub monitors_cpu: Nanos,
+    /// Wall time of the run.
+    pub wall: Nanos,
+    /// Largest resident set of perflab, in bytes.
+    pub peak_rss: u64,
+    /// Bytes written to the archive.
+    pub bytes_written: u64,
+    /// Monitor ticks taken.
+    pub ticks: u64,
+    /// Ticks taken later than half an interval after their time.
+    pub late_ticks: u64,
+    /// Ticks that could not be taken at all, their time being over.
+    pub lost_ticks: u64,
+}
+
+/// One point of time on two clocks, so that monotonic times can be dated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anchor {
+    /// CLOCK_MONOTONIC.
+    pub monotonic: Nanos,
+    /// Nanoseconds since 1970 (CLOCK_REALTIME) at the same instant.
+    pub realtime: Nanos,
+}
+
+/// `run.json`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// ULID.
+    pub id: String,
+    /// A name of the user's choice; several runs may share one and are then repetitions of one another.
+    pub label: Option<String>,
+    /// The study as read.
+    pub study: Study,
+    /// The study's file text, as it was.
+    pub study_text: String,
+    /// The study's file name, or `quickstart` for a shipped one.
+    pub study_file: String,
+    /// What was planned.
+    pub plan: Plan,
+    /// The target's facts.
+    pub facts: Facts,
+    /// The kernel's boot id, which tells boots apart; empty where unknown.
+    pub boot_id: String,
+    /// Name of the target: `host`.
+    pub target: String,
+    /// Clock anchor at the beginning.
+    pub anchor: Anchor,
+    /// How it stands.
+    pub status: Status,
+    /// Own cost; zero until the end.
+    pub overhead: Overhead,
+}
+
+impl Manifest {
+    /// Whether this program can read it.
+    pub fn readable(&self) -> bool {
+        self.format <= FORMAT_VERSION
+    }
+}

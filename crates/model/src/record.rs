@@ -1,0 +1,41 @@
+//! A run as readers hold it in memory: everything but the series, which are read one at a time.
+
+use crate::series::Gap;
+use crate::{Manifest, Nanos, Outcome, Sample};
+
+/// One iteration that began, as it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Iteration {
+    /// Index into the plan's slots.
+    pub slot: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its process was started (target's CLOCK_MONOTONIC).
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+}
+
+/// A warning that was given during the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// One run, read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// Its manifest; the status is `Interrupted` where its process died.
+    pub manifest: Manifest,
+    /// All samples, in the order in which they were taken.
+    pub samples: Vec<Sample>,
+    /// All iterations that ended, warm-ups included, in order of time.
+    pub iterations: Vec<Iteration>,
+    /// Stretches without rows.
+    pub gaps: Vec<Gap>,
+    /// Warnings given.
+    pub warnings: Vec<Advice>,
+}

@@ -1,0 +1,134 @@
+//! Series: what a monitor records. A schema declares the columns once; rows are plain cells.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Nanos, Unit};
+
+/// What a column's numbers do over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnKind {
+    /// names the row's subject (a cache, a CPU, a device); text
+    Key,
+    /// only grows; its rate means something
+    Counter,
+    /// goes up and down; its value means something
+    Gauge,
+}
+
+/// The stored type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnType {
+    /// signed 64-bit
+    Int,
+    /// 64-bit float
+    Float,
+    /// UTF-8
+    Text,
+}
+
+/// One column of a series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// The kernel's own name where it has one.
+    pub name: String,
+    /// The unit of its numbers; `1` for keys and bare counts.
+    pub unit: Unit,
+    /// Whether it counts, gauges or names.
+    pub kind: ColumnKind,
+    /// How it is stored.
+    #[serde(rename = "type")]
+    pub stored: ColumnType,
+}
+
+impl Column {
+    /// A text column that names the row's subject.
+    pub fn key(name: &str) -> Self {
+        Column::new(name, "1", ColumnKind::Key, ColumnType::Text)
+    }
+
+    /// An integer that only grows.
+    pub fn counter(name: &str, unit: &str) -> Self {
+        Column::new(name, unit, ColumnKind::Counter, ColumnType::Int)
+    }
+
+    /// An integer that goes up and down.
+    pub fn gauge(name: &str, unit: &str) -> Self {
+        Column::new(name, unit, ColumnKind::Gauge, ColumnType::Int)
+    }
+
+    /// A float that goes up and down.
+    pub fn float_gauge(name: &str, unit: &str) -> Self {
+        Column::new(name, unit, ColumnKind::Gauge, ColumnType::Float)
+    }
+
+    fn new(name: &str, unit: &str, kind: ColumnKind, stored: ColumnType) -> Self {
+        Column { name: name.into(), unit: Unit::new(unit), kind, stored }
+    }
+}
+
+/// What one monitor of one target records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesSchema {
+    /// The monitor's name, and the table's: `slabinfo`, `vmstat`.
+    pub monitor: String,
+    /// Where the numbers come from: `/proc/slabinfo`.
+    pub source: String,
+    /// The wanted time between ticks.
+    pub interval: Nanos,
+    /// The columns of a row, in order; the tick's time stands before them.
+    pub columns: Vec<Column>,
+}
+
+/// One cell of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// for [`ColumnType::Int`]
+    Int(i64),
+    /// for [`ColumnType::Float`]
+    Float(f64),
+    /// for [`ColumnType::Text`]
+    Text(String),
+    /// the kernel did not give this value in this row
+    Missing,
+}
+
+/// One row: as many cells as the schema has columns.
+pub type Row = Vec<Cell>;
+
+/// A stretch of a series without rows, and why: never a silent hole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The monitor.
+    pub monitor: String,
+    /// Since when (target's CLOCK_MONOTONIC).
+    pub from: Nanos,
+    /// Until when; `None` for the rest of the run.
+    pub to: Option<Nanos>,
+    /// The reason, naming the path: "/proc/schedstat: no such file or directory".
+    pub reason: String,
+}
+
+/// A whole series in memory, column by column, as readers give it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What the columns are.
+    pub schema: SeriesSchema,
+    /// Tick time of each row, CLOCK_MONOTONIC.
+    pub at: Vec<Nanos>,
+    /// One vector a column of the schema, each as long as `at`.
+    pub columns: Vec<ColumnData>,
+}
+
+/// The cells of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnData {
+    /// integers; `None` where missing
+    Int(Vec<Option<i64>>),
+    /// floats; `None` where missing
+    Float(Vec<Option<f64>>),
+    /// texts; `None` where missing
+    Text(Vec<Option<String>>),
+}

@@ -1,0 +1,22 @@
+//! The study: a TOML file that says what to run, what to vary and what to record.
+//!
+//! This module owns the file's shape and everything that can be checked from the text alone.
+//! Whether a workload exists and takes such a parameter is the planner's question (`conduct`).
+
+mod document;
+mod factor;
+mod schema;
+mod workload;
+
+pub use document::{Disk, DiskKind, MetricChoice, Order, RunRules, Study};
+pub use factor::{Factor, FactorKind, Level};
+pub use schema::json_schema;
+pub use workload::WorkloadUse;
+
+mod check;
+mod read;
+
+pub use read::Source;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! What the text of a study alone can get wrong, beyond types and unknown keys.
+
+use std::collections::BTreeSet;
+
+use super::{DiskKind, Factor, FactorKind, Study};
+use crate::problem::Problem;
+
+/// All problems of `study`, each with its key.
+pub(super) fn problems(study: &Study) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if study.run.iterations == 0 {
+        found.push(Problem::new("run.iterations", "must be at least 1").hint("10 is a good start"));
+    }
+    if study.workload.is_empty() {
+        found.push(Problem::new("workload", "no workload to run").hint("add `[workload.memory-bandwidth]`"));
+    }
+    for (name, workload) in &study.workload {
+        for (parameter, values) in &workload.matrix {
+            matrix(&format!("workload.{name}.matrix.{parameter}"), values, &mut found);
+            if workload.parameters.contains_key(parameter) {
+                let key = format!("workload.{name}.matrix.{parameter}");
+                let hint = "keep it in one of the two tables";
+                found.push(Problem::new(key, "stands under `parameters` too").hint(hint));
+            }
+        }
+    }
+    for (name, factor) in &study.factor {
+        levels(name, factor, &mut found);
+        target(name, factor, study, &mut found);
+    }
+    for (name, choice) in &study.metric {
+        if let Some(text) = &choice.margin
+            && parse_margin(text).is_none()
+        {
+            let key = format!("metric.{name}.margin");
+            found.push(
+                Problem::new(key, format!("`{text}` is not a margin"))
+                    .hint("write a per cent value such as \"2%\""),
+            );
+        }
+    }
+    disk(study, &mut found);
+    found
+}
+
+/// `"2%"` as 0.02; also the margin of [`super::MetricChoice`].
+pub(super) fn parse_margin(text: &str) -> Option<f64> {
+    let percent: f64 = text.trim().strip_suffix('%')?.trim().parse().ok()?;
+    (percent > 0.0 && percent < 100.0).then_some(percent / 100.0)
+}
+
+fn matrix(key: &str, values: &[crate::Value], found: &mut Vec<Problem>) {
+    if values.is_empty() {
+        found.push(Problem::new(key, "has no value").hint("list at least one"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, value) in values.iter().enumerate() {
+        if !seen.insert(value.to_string()) {
+            found.push(Problem::new(format!("{key}[{index}]"), format!("`{value}` stands here twice")));
+        }
+    }
+}
+
+fn levels(name: &str, factor: &Factor, found: &mut Vec<Problem>) {
+    if factor.levels.is_empty() {
+        let key = format!("factor.{name}.levels");
+        found.push(Problem::new(key, "has no level").hint("list at least one; two make a comparison"));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, level) in factor.levels.iter().enumerate() {
+        let key = format!("factor.{name}.levels[{index}]");
+        if !seen.insert(&level.name) {
+            let hint = "remove one, or give one of them a `name` of its own";
+            found
+                .push(Problem::new(&key, format!("the level `{}` stands here twice", level.name)).hint(hint));
+        }
+        if let Some(problem) = level_problem(&key, factor.kind, level) {
+            found.push(problem);
+        }
+    }
+}
+
+fn level_problem(key: &str, kind: FactorKind, level: &super::Level) -> Option<Problem> {
+    let commands = !level.apply.is_empty() || !level.undo.is_empty();
+    match kind {
+        FactorKind::Commands if level.apply.is_empty() != level.undo.is_empty() => Some(
+            Problem::new(key, format!("the level `{}` has only one of `apply` and `undo`", level.name)).hint(
+                "what is applied must be undone: give both, or neither for a level that changes nothing",
+            ),
+        ),
+        FactorKind::Commands => None,
+        _ if commands => Some(
+            Problem::new(key, format!("`apply` and `undo` do nothing in a factor of kind `{kind}`"))
+                .hint("use `kind = \"commands\"`"),
+        ),
+        FactorKind::DropCaches if !matches!(level.value, crate::Value::Int(0..=3)) => Some(
+            Problem::new(key, format!("`{}` is not a way to drop caches", level.value))
+                .hint("0 drops nothing, 1 the page cache, 2 slab objects, 3 both"),
+        ),
+        _ => None,
+    }
+}
+
+fn target(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if let Some(workload) = &factor.workload
+        && !study.workload.contains_key(workload)
+    {
+        let hint = crate::nearest::hint(workload, study.workload.keys().map(String::as_str));
+        let key = format!("factor.{name}.workload");
+        found.push(Problem::new(key, format!("the study has no workload `{workload}`")).hint(hint));
+    }
+    let missing = factor.key.is_none() && matches!(factor.kind, FactorKind::Sysctl | FactorKind::File);
+    if missing {
+        let key = format!("factor.{name}");
+        let hint = "add `key = \"vm.swappiness\"` or, for a file, its path";
+        found.push(Problem::new(key, format!("a factor of kind `{}` needs a `key`", factor.kind)).hint(hint));
+    }
+    if let (FactorKind::File, Some(path)) = (factor.kind, &factor.key)
+        && !["/proc/", "/sys/"].iter().any(|root| path.starts_with(root))
+    {
+        let key = format!("factor.{name}.key");
+        found.push(
+            Problem::new(key, format!("{path} is not under /proc or /sys"))
+                .hint("use `kind = \"commands\"` for other files"),
+        );
+    }
+}
+
+fn disk(study: &Study, found: &mut Vec<Problem>) {
+    let Some(disk) = &study.disk else { return };
+    let mut need = |wanted: bool, key: &str, hint: &str| {
+        if wanted {
+            found.push(Problem::new("disk", format!("needs `{key}`")).hint(hint));
+        }
+    };
+    need(disk.kind != DiskKind::Image && disk.path.is_none(), "path", "name the directory or the partition");
+    need(disk.kind == DiskKind::Image && disk.size.is_none(), "size", "such as \"1GiB\"");
+    if let Some(filesystem) = &disk.filesystem
+        && !["ext4", "xfs", "btrfs"].contains(&filesystem.as_str())
+    {
+        let problem = Problem::new("disk.filesystem", format!("`{filesystem}` is not known here"));
+        found.push(problem.hint("known here: ext4, xfs, btrfs"));
+    }
+}
+
+impl super::MetricChoice {
+    /// The margin as a fraction: 0.02 for `"2%"`.
+    pub fn margin_fraction(&self) -> Option<f64> {
+        self.margin.as_deref().and_then(parse_margin)
+    }
+}

@@ -1,0 +1,134 @@
+//! The tables and keys of a study file.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Factor, WorkloadUse};
+use crate::Value;
+use crate::quantity::Span;
+
+/// A study: workloads x factors x repetitions, under monitors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// One line that names the question.
+    pub title: String,
+    /// Why, and what to look at; printed above the result.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// Where the question comes from: a paper, a thread, a commit.
+    #[serde(default)]
+    pub reference: Option<String>,
+    /// Named expressions, usable by all others: `half = "memory / 2"`.
+    #[serde(default)]
+    pub values: IndexMap<String, Value>,
+    /// How often, in which order, for how long.
+    #[serde(default)]
+    pub run: RunRules,
+    /// What to run, by a name of your choice.
+    pub workload: IndexMap<String, WorkloadUse>,
+    /// What to vary, by a name of your choice. Every combination of levels is run.
+    #[serde(default)]
+    pub factor: IndexMap<String, Factor>,
+    /// What to record meanwhile: monitor = time between readings, `vmstat = "100ms"`.
+    #[serde(default)]
+    pub monitors: IndexMap<String, Span>,
+    /// Which families of facts to collect (`perflab check --facts` lists them); all where left out.
+    #[serde(default)]
+    pub facts: Option<Vec<String>>,
+    /// Metrics that decide, with the change that matters: `[metric.triad] margin = "2%"`.
+    #[serde(default)]
+    pub metric: IndexMap<String, MetricChoice>,
+    /// Where file-system workloads write; a temporary directory where left out.
+    #[serde(default)]
+    pub disk: Option<Disk>,
+}
+
+/// `[run]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct RunRules {
+    /// How often each case is measured.
+    pub iterations: u32,
+    /// How often each case is run before, without being measured.
+    pub warmup: u32,
+    /// The order of the iterations.
+    pub order: Order,
+    /// Seed of the random order; drawn and stored where left out.
+    pub seed: Option<u64>,
+    /// The longest that one iteration may take before it is stopped with all its children.
+    pub time_limit: Span,
+    /// The longest that the whole run may take; no further iteration begins after that.
+    pub total_time_limit: Option<Span>,
+}
+
+impl Default for RunRules {
+    fn default() -> Self {
+        RunRules {
+            iterations: 10,
+            warmup: 1,
+            order: Order::Randomised,
+            seed: None,
+            time_limit: Span(crate::Nanos(600_000_000_000)),
+            total_time_limit: None,
+        }
+    }
+}
+
+/// The order of iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Randomised complete blocks: each block holds every case once, shuffled. Drift cannot pose as a change.
+    Randomised,
+    /// All iterations of a case, then the next case, as written. Drift and change look alike.
+    Sequential,
+}
+
+/// `[metric.NAME]`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricChoice {
+    /// The relative change that would matter, such as `"2%"`; smaller ones count as the same.
+    #[serde(default)]
+    pub margin: Option<String>,
+    /// Whether the metric decides; `true` where left out.
+    #[serde(default)]
+    pub primary: Option<bool>,
+}
+
+/// `[disk]`: where file-system workloads write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Disk {
+    /// What stands behind the scratch directory.
+    pub kind: DiskKind,
+    /// directory: its path. partition: the block device (its content is destroyed: needs `--apply`).
+    #[serde(default)]
+    pub path: Option<String>,
+    /// image: its size, `"1GiB"` or an expression in bytes.
+    #[serde(default)]
+    pub size: Option<Value>,
+    /// image, partition: ext4, xfs or btrfs.
+    #[serde(default)]
+    pub filesystem: Option<String>,
+    /// image, partition: further arguments of mkfs.
+    #[serde(default)]
+    pub mkfs: Vec<String>,
+    /// image, partition: mount options, as after `mount -o`.
+    #[serde(default)]
+    pub mount: Option<String>,
+}
+
+/// What stands behind the scratch directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskKind {
+    /// a directory that exists; perflab makes and removes a fresh one inside
+    Directory,
+    /// an image file with a file system of its own, loop-mounted; needs root
+    Image,
+    /// a partition that is formatted; needs root and `--apply`
+    Partition,
+}

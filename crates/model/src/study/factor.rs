@@ -1,0 +1,154 @@
+//! `[factor.NAME]`: what is varied, and its levels.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use crate::Value;
+
+/// One factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// What turning it means.
+    pub kind: FactorKind,
+    /// parameter, environment: its name, where it is not the factor's. sysctl: `vm.swappiness`.
+    /// file: a path under /proc or /sys.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// parameter, environment: only for this workload of the study.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3.
+    pub levels: Vec<Level>,
+}
+
+/// What turning a factor means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactorKind {
+    /// a parameter of the workload
+    Parameter,
+    /// an environment variable of the workload
+    Environment,
+    /// a sysctl, undone afterwards
+    Sysctl,
+    /// a file under /proc or /sys, undone afterwards
+    File,
+    /// page cache and slab dropped before the iteration: 0 none, 1 pages, 2 slab, 3 both
+    DropCaches,
+    /// a pair of commands per level: apply, undo
+    Commands,
+    /// what only a person can change (the booted kernel): named with `--set factor=level`, one level a run
+    Label,
+}
+
+impl fmt::Display for FactorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FactorKind::Parameter => "parameter",
+            FactorKind::Environment => "environment",
+            FactorKind::Sysctl => "sysctl",
+            FactorKind::File => "file",
+            FactorKind::DropCaches => "drop-caches",
+            FactorKind::Commands => "commands",
+            FactorKind::Label => "label",
+        })
+    }
+}
+
+/// One level: a scalar, or a table with a name of its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    /// Unique within the factor; the value's text where not given.
+    pub name: String,
+    /// The value that is set; the name where a table gives none.
+    pub value: Value,
+    /// commands: argv that applies the level.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apply: Vec<String>,
+    /// commands: argv that undoes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LevelTable {
+    name: String,
+    value: Option<Value>,
+    #[serde(default)]
+    apply: Vec<String>,
+    #[serde(default)]
+    undo: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LevelVisitor)
+    }
+}
+
+struct LevelVisitor;
+
+impl<'de> Visitor<'de> for LevelVisitor {
+    type Value = Level;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a level: a text, a number, a boolean, or a table with `name` and `value`")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Level, E> {
+        Ok(Level::plain(Value::Bool(value)))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Level, E> {
+        Ok(Level::plain(Value::Int(value)))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Level, E> {
+        i64::try_from(value).map(|value| Level::plain(Value::Int(value))).map_err(E::custom)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Level, E> {
+        Ok(Level::plain(Value::Float(value)))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Level, E> {
+        Ok(Level::plain(Value::Text(value.into())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Level, A::Error> {
+        let table = LevelTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let value = table.value.unwrap_or_else(|| Value::Text(table.name.clone()));
+        Ok(Level { name: table.name, value, apply: table.apply, undo: table.undo })
+    }
+}
+
+impl Level {
+    fn plain(value: Value) -> Self {
+        Level { name: value.to_string(), value, apply: Vec::new(), undo: Vec::new() }
+    }
+}
+
+impl JsonSchema for Level {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Level".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let argv = || json_schema!({ "type": "array", "items": { "type": "string" } });
+        let scalar = json_schema!({ "type": ["string", "number", "integer", "boolean"] });
+        json_schema!({
+            "description": "A level: a scalar, or a table with a name of its own.",
+            "anyOf": [scalar.clone(), {
+                "type": "object",
+                "required": ["name"],
+                "additionalProperties": false,
+                "properties": { "name": { "type": "string" }, "value": scalar, "apply": argv(), "undo": argv() },
+            }],
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! From the text of a study to a checked [`Study`], or to [`Problems`] that stand in their places.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Study, check};
+use crate::{Problem, Problems, nearest};
+
+/// A study file: its name, its text, and what stands where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file as the user named it.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Source {
+    /// The text of `file`.
+    pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
+        Source { file: file.into(), text: text.into() }
+    }
+
+    /// Reads and checks the study, as far as the text alone can tell.
+    pub fn read(&self) -> Result<Study, Problems> {
+        let study: Study =
+            toml::from_str(&self.text).map_err(|error| self.problems(vec![self.refused(&error)]))?;
+        let list = check::problems(&study);
+        if list.is_empty() { Ok(study) } else { Err(self.problems(list)) }
+    }
+
+    /// Puts problems that know their key in their places.
+    pub fn problems(&self, list: Vec<Problem>) -> Problems {
+        let place = |problem: Problem| {
+            let span = problem.span.clone().or_else(|| self.locate(&problem.key));
+            problem.at(span)
+        };
+        let list = list.into_iter().map(place).collect();
+        Problems { file: self.file.clone(), text: self.text.clone(), list }
+    }
+
+    /// The bytes of the value at a dotted key such as `factor.pages.levels[1]`, or of the nearest
+    /// table above it that exists.
+    pub fn locate(&self, key: &str) -> Option<Range<usize>> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let mut found = None;
+        let mut here = Place::Table(table.get_ref());
+        for step in key.split(['.', '[']).map(|step| step.trim_end_matches(']')) {
+            match here.step(step) {
+                Some((span, next)) => {
+                    found = Some(span);
+                    here = next;
+                }
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn refused(&self, error: &toml::de::Error) -> Problem {
+        let message = error.message().trim();
+        let key = error.span().and_then(|span| self.key_at(span.start)).unwrap_or_default();
+        let problem = match unknown_name(message) {
+            Some((kind, name, known)) => {
+                let hint = nearest::hint(name, known.iter().copied());
+                Problem::new(key, format!("{kind} `{name}` is not known here")).hint(hint)
+            }
+            None => Problem::new(key, message.replace('\n', ": ")),
+        };
+        problem.at(error.span())
+    }
+
+    /// The dotted key of the innermost value that holds byte `offset`.
+    fn key_at(&self, offset: usize) -> Option<String> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let mut path = String::new();
+        Place::Table(table.get_ref()).descend(offset, &mut path);
+        (!path.is_empty()).then_some(path)
+    }
+}
+
+/// serde's "unknown field `x`, expected one of `a`, `b`", taken apart: (kind, x, [a, b]).
+fn unknown_name(message: &str) -> Option<(&'static str, &str, Vec<&str>)> {
+    let kind = [("unknown field", "the key"), ("unknown variant", "the value")];
+    let (_, kind) = kind.into_iter().find(|(prefix, _)| message.starts_with(prefix))?;
+    let mut names = message.split('`').skip(1).step_by(2);
+    let name = names.next()?;
+    Some((kind, name, names.collect()))
+}
+
+/// A table or an array of the document, for walking along a key.
+enum Place<'a> {
+    Table(&'a DeTable<'a>),
+    Array(&'a [Spanned<DeValue<'a>>]),
+    Leaf,
+}
+
+impl<'a> Place<'a> {
+    fn of(value: &'a DeValue<'a>) -> Self {
+        match value {
+            DeValue::Table(table) => Place::Table(table),
+            DeValue::Array(array) => Place::Array(array),
+            _ => Place::Leaf,
+        }
+    }
+
+    /// The child of that name or index: where it stands, and what it is.
+    fn step(&self, name: &str) -> Option<(Range<usize>, Place<'a>)> {
+        match self {
+            Place::Table(table) => {
+                let (key, value) = table.iter().find(|(key, _)| key.get_ref().as_ref() == name)?;
+                Some((key.span().start..value.span().end.max(key.span().end), Place::of(value.get_ref())))
+            }
+            Place::Array(array) => {
+                let value = array.get(name.parse::<usize>().ok()?)?;
+                Some((value.span(), Place::of(value.get_ref())))
+            }
+            Place::Leaf => None,
+        }
+    }
+
+    fn descend(&self, offset: usize, path: &mut String) {
+        match self {
+            Place::Table(table) => {
+                let holds = |span: Range<usize>| span.contains(&offset);
+                // The last match wins: a table's span is only its header.
+                let hit = table.iter().filter(|(key, value)| {
+                    holds(key.span()) || holds(value.span()) || child_holds(value.get_ref(), offset)
+                });
+                if let Some((key, value)) = hit.last() {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(key.get_ref());
+                    Place::of(value.get_ref()).descend(offset, path);
+                }
+            }
+            Place::Array(array) => {
+                let hit = array.iter().position(|value| value.span().contains(&offset));
+                if let Some((index, value)) = hit.and_then(|index| Some((index, array.get(index)?))) {
+                    path.push_str(&format!("[{index}]"));
+                    Place::of(value.get_ref()).descend(offset, path);
+                }
+            }
+            Place::Leaf => {}
+        }
+    }
+}
+
+fn child_holds(value: &DeValue<'_>, offset: usize) -> bool {
+    let DeValue::Table(table) = value else { return false };
+    table.iter().any(|(key, value)| {
+        key.span().contains(&offset) || value.span().contains(&offset) || child_holds(value.get_ref(), offset)
+    })
+}

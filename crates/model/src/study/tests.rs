@@ -1,0 +1,97 @@
+use super::*;
+
+const GOOD: &str = r#"
+title = "pages"
+[values]
+half = "memory / 2"
+[run]
+iterations = 8
+time-limit = "30s"
+[workload.sweep]
+use = "page-faults"
+parameters = { size = "half" }
+matrix = { threads = [1, 2] }
+[factor.pages]
+kind = "parameter"
+levels = ["ordinary", "huge"]
+[factor.caches]
+kind = "drop-caches"
+levels = [0, 3]
+[factor.daemon]
+kind = "commands"
+levels = [{ name = "off" }, { name = "on", apply = ["true"], undo = ["true"] }]
+[monitors]
+vmstat = "100ms"
+[metric.faults]
+margin = "2%"
+"#;
+
+fn complaint(text: &str) -> String {
+    Source::new("s.toml", text).read().unwrap_err().to_string()
+}
+
+#[test]
+fn a_good_study_reads() {
+    let study = Source::new("s.toml", GOOD).read().unwrap();
+    assert_eq!(study.run.iterations, 8);
+    assert_eq!(study.run.warmup, 1);
+    assert_eq!(study.factor["caches"].levels[1].name, "3");
+    assert_eq!(study.factor["daemon"].levels[1].apply, ["true"]);
+    assert_eq!(study.metric["faults"].margin_fraction(), Some(0.02));
+}
+
+#[test]
+fn an_unknown_key_gets_the_nearest_name() {
+    let text = GOOD.replace("iterations = 8", "iteratons = 8");
+    assert_eq!(
+        complaint(&text),
+        "s.toml:6:1: `run.iteratons`: the key `iteratons` is not known here; did you mean `iterations`?"
+    );
+}
+
+#[test]
+fn a_wrong_type_is_named_with_its_place() {
+    let text = GOOD.replace("iterations = 8", "iterations = \"many\"");
+    let said = complaint(&text);
+    assert!(said.starts_with("s.toml:6:14: `run.iterations`: invalid type: string \"many\""), "{said}");
+}
+
+#[test]
+fn a_level_twice_is_refused() {
+    let text = GOOD.replace("\"huge\"", "\"ordinary\"");
+    let said = complaint(&text);
+    assert!(
+        said.starts_with("s.toml:14:23: `factor.pages.levels[1]`: the level `ordinary` stands here twice"),
+        "{said}"
+    );
+}
+
+#[test]
+fn every_problem_is_reported_at_once() {
+    let text =
+        GOOD.replace("[0, 3]", "[0, 7]").replace("2%", "two").replace("iterations = 8", "iterations = 0");
+    let problems = Source::new("s.toml", text).read().unwrap_err();
+    let keys: Vec<&str> = problems.list.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(keys, ["run.iterations", "factor.caches.levels[1]", "metric.faults.margin"]);
+    assert!(problems.list.iter().all(|problem| problem.span.is_some()));
+}
+
+#[test]
+fn text_that_is_not_toml_is_placed() {
+    let said = complaint("title = \nworkload = 3");
+    assert!(said.starts_with("s.toml:1:"), "{said}");
+}
+
+#[test]
+fn a_table_named_twice_is_placed() {
+    let said = complaint(&format!("{GOOD}[factor.pages]\nkind = \"label\"\nlevels = [1]\n"));
+    assert!(said.contains("duplicate key"), "{said}");
+}
+
+#[test]
+fn the_schema_names_every_table() {
+    let schema = json_schema();
+    for table in ["run", "workload", "factor", "monitors", "metric", "disk"] {
+        assert!(schema["properties"][table].is_object(), "{table}");
+    }
+}
