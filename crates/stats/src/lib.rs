@@ -1,1 +1,57 @@
 //! perflab's statistics: numbers in, numbers out.
+//!
+//! This crate owns the formulas behind a comparison of two samples: estimates with their intervals, rank
+//! tests, corrections for many metrics, warnings about the data, and the size of the next experiment. It
+//! refuses I/O, units, names of metrics and verdicts: whoever calls it knows what the numbers mean.
+//!
+//! Rules that hold everywhere:
+//!
+//! - Samples are `&[f64]` in any order, except where a function says *in time order*. The first sample is
+//!   the baseline, the second the candidate; a shift is candidate minus baseline, a ratio candidate over
+//!   baseline.
+//! - A confidence is a fraction inside (0, 1), such as 0.95. Exact rank intervals come in steps, so each
+//!   [`Interval`] carries the level that it really has, which is never below the one asked for.
+//! - Where the sample is too small for the level there is no interval (`None`), not an invented one.
+//! - NaN, infinities, empty samples and the like are a [`StatsError`], never a panic.
+//!
+//! ```
+//! let before = [10.1, 10.3, 9.9, 10.0, 10.2, 10.4];
+//! let after = [11.0, 11.4, 11.1, 10.9, 11.2, 11.3];
+//! let change = perflab_stats::hodges_lehmann_ratio(&before, &after, 0.95)?;
+//! let interval = change.interval.expect("six against six suffice for 95 %");
+//! assert!(interval.low > 1.06 && interval.high < 1.13 && interval.level >= 0.95);
+//! # Ok::<(), perflab_stats::StatsError>(())
+//! ```
+
+mod centre;
+mod correlation;
+mod error;
+mod false_discovery;
+mod hodges_lehmann;
+mod interval;
+mod mann_whitney;
+mod median_interval;
+mod modes;
+mod null;
+mod outliers;
+mod planning;
+mod pseudo_median;
+mod ranks;
+mod sample;
+mod signed_rank;
+mod spread;
+
+pub use centre::{geometric_mean, mean, median, quantile};
+pub use correlation::{Correlation, drift, effective_size, lag_one_autocorrelation, spearman};
+pub use error::StatsError;
+pub use false_discovery::benjamini_hochberg;
+pub use hodges_lehmann::{PairwiseShifts, hodges_lehmann_ratio, hodges_lehmann_shift};
+pub use interval::{Estimate, Interval, Method};
+pub use mann_whitney::{MannWhitney, mann_whitney, smallest_p};
+pub use median_interval::median_with_interval;
+pub use modes::{TwoModes, two_modes};
+pub use outliers::{OUTLIER_LIMIT, Outlier, outliers};
+pub use planning::{Goal, Noise, Pairing, Plan};
+pub use pseudo_median::{WalshAverages, pseudo_median_ratio, pseudo_median_shift};
+pub use signed_rank::{SignedRank, signed_rank};
+pub use spread::{inter_quartile_range, mad, robust_sd, sd};

@@ -1,0 +1,122 @@
+//! Owns what an estimate looks like and how ranks become an interval. It refuses to invent limits: a sample
+//! too small for the level has no interval.
+
+use crate::StatsError;
+use crate::centre::median_of_sorted;
+use crate::sample::{finite, open_fraction};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// How a p-value or a level was worked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// From the exact distribution of the ranks.
+    Exact,
+    /// From the exact distribution given which values are tied: every permutation counted.
+    ExactWithTies,
+    /// From the normal approximation, with continuity correction and, for p-values, tie correction.
+    Normal,
+    /// From the approximation by Student's t.
+    StudentT,
+}
+
+/// A confidence interval, in the unit of the estimate; both limits belong to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+    /// The level that was reached: at least what was asked for, as a fraction.
+    pub level: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies outside.
+    #[must_use]
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+
+    /// Whether the whole interval lies strictly between two limits.
+    #[must_use]
+    pub fn is_inside(&self, low: f64, high: f64) -> bool {
+        low < self.low && self.high < high
+    }
+
+    /// Half of the distance between the limits.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// A point estimate with its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The estimate: a shift in the unit of the values, or a ratio (1 = no change).
+    pub value: f64,
+    /// `None` when no interval that the sample could give reaches the confidence asked for.
+    pub interval: Option<Interval>,
+    /// Where the level comes from.
+    pub method: Method,
+}
+
+impl Estimate {
+    /// Median of sorted candidates for the estimate, with the limits at a cut from either end.
+    pub(crate) fn from_sorted(sorted: &[f64], cut: Option<Cut>, method: Method) -> Self {
+        let interval = cut.and_then(|cut| cut.of(sorted));
+        Self { value: median_of_sorted(sorted), interval, method }
+    }
+
+    /// The same on the scale of ratios, for an estimate made of logarithms.
+    pub(crate) fn exp(self) -> Result<Self, StatsError> {
+        let limits = |i: Interval| {
+            let (low, high) = (finite(i.low.exp())?, finite(i.high.exp())?);
+            Ok(Interval { low, high, ..i })
+        };
+        let interval = self.interval.map(limits).transpose()?;
+        Ok(Self { value: finite(self.value.exp())?, interval, ..self })
+    }
+}
+
+/// How far to count in from both ends of a sorted list to find the limits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cut {
+    /// Rank of the lower limit, from 1.
+    pub(crate) rank: usize,
+    /// Level that the limits have.
+    pub(crate) level: f64,
+}
+
+impl Cut {
+    /// The cut whose tail is largest without exceeding `tail`, where the rank statistic is close to normal.
+    /// The half added is the continuity correction.
+    pub(crate) fn normal(mean: f64, sd: f64, tail: f64) -> Option<Self> {
+        let normal = Normal::standard();
+        let rank = (mean + normal.inverse_cdf(tail) * sd + 0.5).floor();
+        let reached = normal.cdf((rank - 0.5 - mean) / sd);
+        (rank >= 1.0).then_some(Self { rank: rank as usize, level: 1.0 - 2.0 * reached })
+    }
+
+    fn of(self, sorted: &[f64]) -> Option<Interval> {
+        let low = *sorted.get(self.rank.checked_sub(1)?)?;
+        let high = *sorted.get(sorted.len().checked_sub(self.rank)?)?;
+        (low <= high).then_some(Interval { low, high, level: self.level })
+    }
+}
+
+/// What a two-sided interval leaves out on each side.
+pub(crate) fn tail_of(confidence: f64) -> Result<f64, StatsError> {
+    open_fraction("confidence", confidence).map(|confidence| (1.0 - confidence) / 2.0)
+}
+
+/// Two-sided p-value of a rank statistic from the normal approximation with continuity correction; 1 when
+/// nothing varies.
+pub(crate) fn normal_p(statistic: f64, mean: f64, variance: f64) -> f64 {
+    let distance = (statistic - mean).abs() - 0.5;
+    if variance <= 0.0 || distance <= 0.0 {
+        return 1.0;
+    }
+    (2.0 * Normal::standard().sf(distance / variance.sqrt())).min(1.0)
+}

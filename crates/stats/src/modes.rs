@@ -1,0 +1,87 @@
+//! Owns the warning that a sample has two modes, so that one middle does not describe it. It refuses to find
+//! three, or modes that overlap: those need a picture.
+//!
+//! The sorted sample is cut in two where the gap between neighbours is largest compared with the pooled
+//! standard deviation inside the two parts, each holding at least a fifth of the values and at least two (fewer
+//! are outliers). The gap must exceed 4 (n/10)^-0.95 of those standard deviations, and, when all values are
+//! positive, the widest gap of their logarithms must too: a long right tail has gaps on one scale only. The
+//! limit was fitted to simulations (20,000 samples a size, n = 8..200): it is passed by about 1 % of normal
+//! samples and fewer than 1 % of log-normal ones, and by up to 3 % of uniform ones, the flattest shape with
+//! one mode. `tests/simulation.rs` repeats the check. Hartigan's dip was the alternative: at n = 10 it is
+//! weaker and says nothing about where the modes are.
+
+use crate::StatsError;
+use crate::centre::mean;
+use crate::sample::{at_least, logarithms, sorted};
+
+/// Fewest values in which two modes are looked for.
+const FEWEST: usize = 8;
+
+/// Two groups of values with a gap between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoModes {
+    /// Mean of the lower group, in the unit of the values.
+    pub low: f64,
+    /// Mean of the upper group, in the unit of the values.
+    pub high: f64,
+    /// Share of the values in the upper group, as a fraction.
+    pub high_share: f64,
+    /// Width of the gap in standard deviations within the groups; infinite when both groups are constant.
+    pub gap: f64,
+}
+
+/// Two modes if the sample clearly has them, `None` if one mode can explain it.
+///
+/// Values that take two neighbouring steps of a coarse clock have two modes too: compare the distance of the
+/// modes with what matters before warning.
+///
+/// # Errors
+/// Fewer than eight values, one that is not finite.
+pub fn two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
+    let sorted = sorted(at_least(values, FEWEST)?)?;
+    let limit = 4.0 * (sorted.len() as f64 / 10.0).powf(-0.95);
+    let best = widest_gap(&sorted);
+    let on_logarithms = logarithms(&sorted).map_or(f64::INFINITY, |logs| widest_gap(&logs).gap);
+    if best.gap <= limit || on_logarithms <= limit {
+        return Ok(None);
+    }
+    let (low, high) = sorted.split_at(best.at);
+    let high_share = high.len() as f64 / sorted.len() as f64;
+    Ok(Some(TwoModes { low: mean(low)?, high: mean(high)?, high_share, gap: best.gap }))
+}
+
+#[derive(Clone, Copy)]
+struct Split {
+    at: usize,
+    gap: f64,
+}
+
+/// The split of sorted values with the widest gap in units of the spread within.
+fn widest_gap(sorted: &[f64]) -> Split {
+    let fewest = sorted.len().div_ceil(5).max(2);
+    let (below, above) = (running_squares(sorted.iter()), running_squares(sorted.iter().rev()));
+    let freedom = (sorted.len() - 2) as f64;
+    let mut best = Split { at: fewest, gap: 0.0 };
+    for at in fewest..=sorted.len() - fewest {
+        let width = sorted[at] - sorted[at - 1];
+        let within = (below[at - 1] + above[sorted.len() - at - 1]) / freedom;
+        let gap = if width > 0.0 { width / within.sqrt() } else { 0.0 };
+        if gap > best.gap {
+            best = Split { at, gap };
+        }
+    }
+    best
+}
+
+/// Sums of squared distances from the mean of the first 1, 2, … values, by Welford's update (Technometrics 4,
+/// 1962), which does not lose small spreads around a large mean.
+fn running_squares<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<f64> {
+    let (mut mean, mut squares) = (0.0, 0.0);
+    let update = |(index, value): (usize, &f64)| {
+        let distance = value - mean;
+        mean += distance / (index + 1) as f64;
+        squares += distance * (value - mean);
+        squares
+    };
+    values.enumerate().map(update).collect()
+}

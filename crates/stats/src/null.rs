@@ -1,0 +1,160 @@
+//! Owns exact distributions of rank statistics when nothing differs, counted in integers, and the memory of
+//! those already counted. It refuses sizes whose counts could leave 127 bits; callers approximate there.
+
+use crate::interval::Cut;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most pairs m * n for which the rank sum is counted: 50 against 50, with C(100, 50) ≈ 1e29 arrangements.
+pub(crate) const EXACT_PAIRS: usize = 2_500;
+/// Most differences for which signed ranks are counted: 2^50 signs.
+pub(crate) const EXACT_SIGNS: usize = 50;
+/// Levels such as 1 - 0.9 are not exact in binary; a tail this close to the limit counts as on it.
+const ROUNDING: f64 = 1e-9;
+
+/// Distribution of a statistic that takes the values 0, 1, …
+#[derive(Debug)]
+pub(crate) struct Null {
+    /// P(S ≤ k).
+    lower: Vec<f64>,
+    /// P(S ≥ k).
+    upper: Vec<f64>,
+}
+
+impl Null {
+    /// From the number of equally likely arrangements that give each value.
+    pub(crate) fn from_counts(counts: &[i128]) -> Self {
+        let total = counts.iter().sum::<i128>() as f64;
+        let lower = running(counts.iter(), total);
+        let mut upper = running(counts.iter().rev(), total);
+        upper.reverse();
+        Self { lower, upper }
+    }
+
+    /// Twice the smaller tail, at most 1.
+    pub(crate) fn two_sided(&self, value: usize) -> f64 {
+        let lower = self.lower.get(value).copied().unwrap_or(1.0);
+        let upper = self.upper.get(value).copied().unwrap_or(0.0);
+        (2.0 * lower.min(upper)).min(1.0)
+    }
+
+    /// The largest cut whose tail P(S ≤ rank - 1) does not exceed `tail`; `None` when even the outermost does.
+    pub(crate) fn cut(&self, tail: f64) -> Option<Cut> {
+        let rank = self.lower.partition_point(|lower| *lower <= tail * (1.0 + ROUNDING));
+        let reached = self.lower.get(rank.checked_sub(1)?)?;
+        Some(Cut { rank, level: 1.0 - 2.0 * reached })
+    }
+}
+
+fn running<'a>(counts: impl Iterator<Item = &'a i128>, total: f64) -> Vec<f64> {
+    counts
+        .scan(0_i128, |sum, count| {
+            *sum += count;
+            Some(*sum as f64 / total)
+        })
+        .collect()
+}
+
+/// Mann and Whitney's U for samples of sizes m and n without ties, m * n ≤ [`EXACT_PAIRS`].
+pub(crate) fn rank_sum(m: usize, n: usize) -> Arc<Null> {
+    static COUNTED: Memory<(usize, usize)> = Memory::new();
+    let (few, many) = (m.min(n), m.max(n));
+    COUNTED.get((few, many), || rank_sum_counts(few, many))
+}
+
+/// Wilcoxon's signed rank sum for n differences without ties, n ≤ [`EXACT_SIGNS`].
+pub(crate) fn signed_rank(n: usize) -> Arc<Null> {
+    static COUNTED: Memory<usize> = Memory::new();
+    COUNTED.get(n, || subset_sum_counts(&(1..=n).collect::<Vec<_>>()))
+}
+
+/// Spearman's Σd² for n values without ties.
+pub(crate) fn squared_rank_distance(n: usize) -> Arc<Null> {
+    static COUNTED: Memory<usize> = Memory::new();
+    COUNTED.get(n, || squared_rank_distance_counts(n))
+}
+
+/// Distributions already counted, by the sizes of the samples. A run has few different sizes.
+struct Memory<K>(Mutex<BTreeMap<K, Arc<Null>>>);
+
+impl<K: Ord> Memory<K> {
+    const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    fn get(&self, key: K, count: impl FnOnce() -> Vec<i128>) -> Arc<Null> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(key).or_insert_with(|| Arc::new(Null::from_counts(&count()))))
+    }
+}
+
+/// Arrangements with U = 0, 1, … mn: the coefficients of the Gaussian binomial
+/// ∏ᵢ (1 - q^(n+i)) / (1 - qⁱ), i = 1..m (Mann and Whitney 1947; Andrews, The Theory of Partitions, ch. 3).
+/// Every partial product is a Gaussian binomial too, so the integers stay below C(m + n, m).
+fn rank_sum_counts(m: usize, n: usize) -> Vec<i128> {
+    let mut counts = vec![0; m * n + 1];
+    counts[0] = 1;
+    for i in 1..=m {
+        for k in (n + i..counts.len()).rev() {
+            counts[k] -= counts[k - n - i];
+        }
+        for k in i..counts.len() {
+            counts[k] += counts[k - i];
+        }
+    }
+    counts
+}
+
+/// Number of subsets of `items` with each sum: the coefficients of ∏ (1 + q^item).
+pub(crate) fn subset_sum_counts(items: &[usize]) -> Vec<i128> {
+    let mut counts = vec![0; items.iter().sum::<usize>() + 1];
+    counts[0] = 1;
+    for item in items {
+        for k in (*item..counts.len()).rev() {
+            counts[k] += counts[k - item];
+        }
+    }
+    counts
+}
+
+/// Number of subsets of exactly `size` items with each sum, up to the sum of the largest.
+pub(crate) fn sized_subset_sum_counts(items: &[usize], size: usize) -> Vec<i128> {
+    let sums = items.iter().max().map_or(0, |most| most * size) + 1;
+    let mut by_size = vec![vec![0; sums]; size + 1];
+    by_size[0][0] = 1;
+    for item in items {
+        for taken in (1..=size).rev() {
+            let (fewer, more) = by_size.split_at_mut(taken);
+            for k in *item..sums {
+                more[0][k] += fewer[taken - 1][k - item];
+            }
+        }
+    }
+    by_size.swap_remove(size)
+}
+
+/// Number of permutations with each Σ (i - π(i))², by placing one position after the other: the state is the
+/// set of ranks already used, whose size tells the position.
+fn squared_rank_distance_counts(n: usize) -> Vec<i128> {
+    let sums = n * (n * n - 1) / 3 + 1;
+    let mut by_used = vec![Vec::new(); 1 << n];
+    by_used[0] = vec![0; sums];
+    by_used[0][0] = 1;
+    for used in 0..by_used.len() - 1 {
+        let counts = std::mem::take(&mut by_used[used]);
+        let position = used.count_ones() as usize;
+        for rank in (0..n).filter(|rank| used & (1 << rank) == 0) {
+            let next = &mut by_used[used | (1 << rank)];
+            next.resize(sums, 0);
+            add_shifted(next, &counts, position.abs_diff(rank).pow(2));
+        }
+    }
+    by_used.pop().unwrap_or_default()
+}
+
+/// Adds `counts`, moved up by `shift`, to `sums`; what would fall off the end is always zero.
+fn add_shifted(sums: &mut [i128], counts: &[i128], shift: usize) {
+    for (sum, count) in sums.iter_mut().skip(shift).zip(counts) {
+        *sum += count;
+    }
+}

@@ -1,0 +1,171 @@
+//! Owns the size of the next experiment: what a number of repetitions can detect, and how many a goal needs. It
+//! refuses costs and schedules, and knows nothing of the data but its spread.
+//!
+//! Formulas are those of the t-test with n lowered by 0.955, the efficiency of rank methods on normal data
+//! (Lehmann, Nonparametrics, 1975, section 2.4); clean noise is the worst case for them.
+
+use crate::StatsError;
+use crate::mann_whitney::smallest_p;
+use crate::sample::{above_zero, open_fraction};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Efficiency of rank methods against t on normal noise, 3/π.
+const RANK_EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
+/// Beyond this many repetitions a goal counts as out of reach.
+const MOST: usize = 1_000_000;
+
+/// How the two sides are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pairing {
+    /// Independent samples, compared by Hodges-Lehmann and Mann-Whitney.
+    Independent,
+    /// Interleaved blocks, compared by pseudo-median and signed ranks; the noise is that of the differences.
+    Paired,
+}
+
+/// Standard deviations of a measurement on two levels, both in the same unit: of the metric, or (for ratios)
+/// of its logarithm, where 0.02 is about 2 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Noise {
+    /// Between boots (the unit of comparison).
+    pub between: f64,
+    /// Between the iterations of one boot.
+    pub within: f64,
+}
+
+impl Noise {
+    /// Standard deviation of the mean over one boot of so many iterations: √(σ_b² + σ_i² / I).
+    #[must_use]
+    pub fn of_one_boot(&self, iterations: usize) -> f64 {
+        (self.between.powi(2) + self.within.powi(2) / iterations.max(1) as f64).sqrt()
+    }
+}
+
+/// What the repetitions are for; each number in the unit of the noise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// An interval that reaches so far to either side of the estimate, on average.
+    HalfWidth(f64),
+    /// A real change of this size is found.
+    Detect(f64),
+    /// No change at all is shown to be inside ± this margin.
+    ShowSame(f64),
+    /// A verdict either way: both [`Goal::Detect`] and [`Goal::ShowSame`] at this margin.
+    Decide(f64),
+}
+
+/// The rules of an experiment that are set before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// How the sides are compared.
+    pub pairing: Pairing,
+    /// Confidence of the interval, such as 0.95. "Same" is judged at the level with twice the α (0.90), which
+    /// is the usual pair of one-sided tests.
+    pub confidence: f64,
+    /// Chance to reach the goal, such as 0.8. [`Goal::HalfWidth`] does not use it.
+    pub power: f64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { pairing: Pairing::Independent, confidence: 0.95, power: 0.8 }
+    }
+}
+
+impl Plan {
+    /// The smallest change, in the unit of `sd`, that this many repetitions a side find with the plan's power:
+    /// (t₁₋α/₂ + t_power) √(2 sd² / 0.955 n) for independent samples, without the 2 for pairs. `sd` is that of
+    /// one repetition, such as [`Noise::of_one_boot`], or of one difference.
+    ///
+    /// # Errors
+    /// Fewer than two repetitions, an `sd` that is not above zero, confidence or power outside (0, 1).
+    pub fn detectable_change(&self, sd: f64, repetitions: usize) -> Result<f64, StatsError> {
+        self.check()?;
+        above_zero("standard deviation", sd)?;
+        if repetitions < 2 {
+            return Err(StatsError::TooFew { needed: 2, got: repetitions });
+        }
+        Ok(sd * self.reach(Goal::Detect(1.0), repetitions))
+    }
+
+    /// Repetitions a side (or pairs) that the goal needs; `None` when a million do not suffice. Never fewer
+    /// than it takes for any interval at this confidence: 4 a side, or 6 pairs, at 0.95.
+    ///
+    /// # Errors
+    /// An `sd` or a goal that is not above zero, confidence or power outside (0, 1).
+    pub fn needed_repetitions(&self, sd: f64, goal: Goal) -> Result<Option<usize>, StatsError> {
+        self.check()?;
+        above_zero("standard deviation", sd)?;
+        if let Goal::Decide(margin) = goal {
+            let detect = self.needed_repetitions(sd, Goal::Detect(margin))?;
+            let same = self.needed_repetitions(sd, Goal::ShowSame(margin))?;
+            return Ok(detect.zip(same).map(|(detect, same)| detect.max(same)));
+        }
+        let wanted = above_zero("goal", goal.size())? / sd;
+        Ok(first(self.fewest(), MOST, |n| self.reach(goal, n) <= wanted))
+    }
+
+    fn check(&self) -> Result<(), StatsError> {
+        open_fraction("confidence", self.confidence)?;
+        open_fraction("power", self.power).map(|_| ())
+    }
+
+    /// What n repetitions reach of a goal, in standard deviations.
+    fn reach(&self, goal: Goal, n: usize) -> f64 {
+        let (sides, freedom) = match self.pairing {
+            Pairing::Independent => (2.0, 2 * n - 2),
+            Pairing::Paired => (1.0, n - 1),
+        };
+        self.t_sum(goal, freedom as f64) * (sides / (RANK_EFFICIENCY * n as f64)).sqrt()
+    }
+
+    fn t_sum(&self, goal: Goal, freedom: f64) -> f64 {
+        let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return f64::INFINITY };
+        let alpha = 1.0 - self.confidence;
+        match goal {
+            Goal::HalfWidth(_) => student.inverse_cdf(1.0 - alpha / 2.0),
+            Goal::Detect(_) | Goal::Decide(_) => {
+                student.inverse_cdf(1.0 - alpha / 2.0) + student.inverse_cdf(self.power)
+            }
+            // Both one-sided tests must succeed, so each may fail with half of 1 - power.
+            Goal::ShowSame(_) => {
+                student.inverse_cdf(1.0 - alpha) + student.inverse_cdf(self.power.midpoint(1.0))
+            }
+        }
+    }
+
+    /// The least repetitions with which an interval at this confidence exists.
+    fn fewest(&self) -> usize {
+        let alpha = (1.0 - self.confidence) * (1.0 + 1e-9);
+        let enough = |n: usize| match self.pairing {
+            Pairing::Independent => smallest_p(n, n) <= alpha,
+            Pairing::Paired => 2.0 * 0.5_f64.powf(n as f64) <= alpha,
+        };
+        (2..64).find(|n| enough(*n)).unwrap_or(64)
+    }
+}
+
+impl Goal {
+    fn size(self) -> f64 {
+        match self {
+            Self::HalfWidth(size) | Self::Detect(size) | Self::ShowSame(size) | Self::Decide(size) => size,
+        }
+    }
+}
+
+/// The first number in low..=high that is enough, where all after it are enough too.
+fn first(low: usize, high: usize, enough: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = (low, high);
+    if !enough(high) {
+        return None;
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if enough(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(high)
+}
