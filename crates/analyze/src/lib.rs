@@ -1,1 +1,51 @@
 //! What runs mean: comparisons, verdicts and warnings.
+//!
+//! This crate takes runs as values of `perflab-model`, lines up what can be compared, asks `perflab-stats` for
+//! the numbers and turns them into verdicts, flags and warnings with advice. It refuses files, terminals and
+//! formulas: runs are read by the archive, shown by `present`, and every statistic is computed by `stats`.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`mod@compare`] | one run against others, or one level of a factor against the others |
+//! | [`comparison`] | the answer: rows, and everything needed to print or store it |
+//! | [`warning`] | what to be careful about, and what to do |
+//! | [`gate`] | `--fail-if worse:2%` |
+//! | [`environment`] | facts that are not the same on both sides |
+//!
+//! How a verdict comes about, in this order:
+//!
+//! 1. **same**: the interval at twice the error (90 % for a confidence of 95 %) lies inside ± the margin.
+//! 2. **better**, **worse**: the interval at the confidence excludes "no change", and the Benjamini-Hochberg q
+//!    of the family is below the error (5 %). Primary metrics are one family, explanatory metrics another.
+//! 3. **unclear**: neither; the row says about how many repetitions a side would decide.
+//!
+//! Sides of one boot each, where the boots differ, never get more than *unclear*: the luck of a boot looks like
+//! a change. The only exception are values that are exactly equal on both sides.
+
+mod blocks;
+pub mod compare;
+pub mod comparison;
+mod diagnose;
+pub mod environment;
+mod error;
+mod estimate;
+mod families;
+pub mod gate;
+mod judge;
+mod options;
+mod planned;
+mod rows;
+mod seen;
+mod side;
+pub mod warning;
+
+pub use compare::{compare, compare_by_factor};
+pub use comparison::{
+    Change, Comparison, Flag, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Verdict,
+};
+pub use environment::FactDifference;
+pub use error::AnalyzeError;
+pub use gate::Gate;
+pub use options::Options;
+pub use side::Side;
+pub use warning::Warning;

@@ -1,0 +1,84 @@
+//! Owns the choice of what is compared with what: boots where they repeat, else pairs of a block, else iterations.
+//! It refuses to pool levels: iterations of one boot share its luck.
+
+use std::collections::BTreeMap;
+
+use perflab_stats::{StatsError, median};
+
+use crate::comparison::{Level, Method, Point};
+use crate::seen::{Cell, Index};
+
+/// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
+const FEWEST_PAIRS: usize = 6;
+/// Most values a side: all pairs of them must fit in memory. More are compared as medians of equal batches.
+const MOST_VALUES: usize = 1_000;
+
+/// The values to compare, one a unit of comparison.
+#[derive(Debug)]
+pub(crate) struct Units {
+    pub(crate) level: Level,
+    pub(crate) paired: bool,
+    pub(crate) baseline: Vec<f64>,
+    pub(crate) candidate: Vec<f64>,
+    /// The sides come from different boots, which do not repeat on both.
+    pub(crate) one_boot: bool,
+}
+
+impl Units {
+    /// Chooses them.
+    pub(crate) fn of(baseline: &Cell, candidate: &Cell, index: &Index) -> Result<Self, StatsError> {
+        let (ours, theirs) = (baseline.by_boot(), candidate.by_boot());
+        if ours.len() >= 2 && theirs.len() >= 2 {
+            return Self::boots(&medians(&ours)?, &medians(&theirs)?);
+        }
+        let one_boot = !ours.keys().eq(theirs.keys());
+        let pairs = pairs(&by_block(baseline, index), &by_block(candidate, index));
+        let paired = pairs.0.len() >= FEWEST_PAIRS;
+        let (x, y) = if paired { pairs } else { (baseline.values(), candidate.values()) };
+        let (baseline, candidate) = (batched(x)?, batched(y)?);
+        Ok(Units { level: Level::Iteration, paired, baseline, candidate, one_boot })
+    }
+
+    /// Boots that measured both sides are pairs of their own.
+    fn boots(ours: &BTreeMap<u32, f64>, theirs: &BTreeMap<u32, f64>) -> Result<Self, StatsError> {
+        let pairs = pairs(ours, theirs);
+        let paired = pairs.0.len() >= FEWEST_PAIRS;
+        let all = || (ours.values().copied().collect(), theirs.values().copied().collect());
+        let (x, y) = if paired { pairs } else { all() };
+        Ok(Units {
+            level: Level::Boot,
+            paired,
+            baseline: batched(x)?,
+            candidate: batched(y)?,
+            one_boot: false,
+        })
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        let (baseline, candidate) = (self.baseline.len(), self.candidate.len());
+        Method { level: self.level, paired: self.paired, baseline, candidate }
+    }
+}
+
+fn medians(boots: &BTreeMap<u32, Vec<Point>>) -> Result<BTreeMap<u32, f64>, StatsError> {
+    let of = |points: &Vec<Point>| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
+    boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
+}
+
+/// The values of runs in complete blocks, by run, boot and block.
+fn by_block(cell: &Cell, index: &Index) -> BTreeMap<(u32, u32, u32), f64> {
+    let in_blocks = cell.points.iter().filter(|point| index.has_blocks(point.run));
+    in_blocks.map(|point| ((point.run, point.boot, point.iteration), point.value)).collect()
+}
+
+/// Values that both sides have, in the order of the keys.
+fn pairs<K: Ord>(ours: &BTreeMap<K, f64>, theirs: &BTreeMap<K, f64>) -> (Vec<f64>, Vec<f64>) {
+    ours.iter().filter_map(|(key, value)| Some((*value, *theirs.get(key)?))).unzip()
+}
+
+fn batched(values: Vec<f64>) -> Result<Vec<f64>, StatsError> {
+    if values.len() <= MOST_VALUES {
+        return Ok(values);
+    }
+    values.chunks(values.len().div_ceil(MOST_VALUES)).map(median).collect()
+}

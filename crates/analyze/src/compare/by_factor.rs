@@ -1,0 +1,65 @@
+//! Owns `--by FACTOR`: the levels of one factor against its first, everything else equal. It refuses to pool other
+//! factors: each combination of their levels is a case of its own.
+
+use indexmap::IndexSet;
+
+use super::{common, finish, overall};
+use crate::comparison::Comparison;
+use crate::seen::{Index, Selection, Table};
+use crate::{AnalyzeError, Options, Side};
+
+/// Compares the levels of `factor` within runs (one, or repetitions of one another), the first level being the
+/// baseline; one row a combination of the other factors' levels.
+///
+/// # Errors
+/// No run; a factor that was not varied, naming those that were; a factor with one level only; a level without
+/// samples; options out of range.
+pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result<Comparison, AnalyzeError> {
+    options.checked()?;
+    common::has_runs(&[side])?;
+    let levels = levels(side, factor)?;
+    let mut index = Index::default();
+    let mut tables = levels.iter().map(|level| {
+        let selection =
+            Selection { level: Some((factor.into(), level.clone())), hidden: vec![factor.into()] };
+        index.table(side, level, &selection, options)
+    });
+    let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: side.name.clone() })?;
+    let theirs: Vec<Table> = tables.collect();
+    common::have_something(&index, &ours, &theirs, options)?;
+    for run in &mut index.runs {
+        run.side.clear();
+    }
+    let mut found = finish(index, ours, theirs, overall::of_sides(&[side]), options)?;
+    found.by = Some(factor.into());
+    Ok(found)
+}
+
+/// Its levels that were run, in the order of the study.
+fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeError> {
+    let plans = || side.runs.iter().map(|run| &run.manifest.plan);
+    let used: IndexSet<&String> =
+        plans().flat_map(|plan| &plan.cases).filter_map(|case| case.levels.get(factor)).collect();
+    let declared = plans().flat_map(|plan| plan.factors.get(factor)).flatten();
+    let ordered: IndexSet<&String> = declared.filter(|level| used.contains(level)).collect();
+    let levels: IndexSet<&String> = ordered.into_iter().chain(used).collect();
+    match levels.len() {
+        0 => Err(unknown(side, factor)),
+        1 => Err(AnalyzeError::OneLevel {
+            factor: factor.into(),
+            level: levels.iter().map(|level| (*level).clone()).collect(),
+            side: side.name.clone(),
+        }),
+        _ => Ok(levels.into_iter().cloned().collect()),
+    }
+}
+
+fn unknown(side: &Side, factor: &str) -> AnalyzeError {
+    let cases = side.runs.iter().flat_map(|run| &run.manifest.plan.cases);
+    let known: IndexSet<&String> = cases.flat_map(|case| case.levels.keys()).collect();
+    AnalyzeError::UnknownFactor {
+        factor: factor.into(),
+        side: side.name.clone(),
+        known: known.into_iter().cloned().collect(),
+    }
+}

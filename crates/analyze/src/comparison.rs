@@ -1,0 +1,311 @@
+//! Owns the shape of the answer: what a comparison holds, and nothing about how it is found or shown. It refuses
+//! made-up numbers: whatever is not known is absent.
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Nanos, Status, Unit};
+use serde::Serialize;
+
+use crate::{FactDifference, Warning};
+
+/// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
+pub const COMPARISON_FORMAT: u32 = 1;
+
+/// One side against the others, row by row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// [`COMPARISON_FORMAT`].
+    pub format: u32,
+    /// The writer: `perflab 0.1.0`.
+    pub writer: String,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Names of the candidates, in the order asked for.
+    pub candidates: Vec<String>,
+    /// The factor whose levels are the sides, where they are not runs.
+    pub by: Option<String>,
+    /// Confidence of the intervals, such as 0.95.
+    pub confidence: f64,
+    /// All runs on all sides.
+    pub runs: Vec<RunInfo>,
+    /// One row a case, metric and candidate, in that order; primary metrics first within a case.
+    pub rows: Vec<Row>,
+    /// What to be careful about.
+    pub warnings: Vec<Warning>,
+    /// Facts that are not the same on both sides, the likely causes first.
+    pub facts: Vec<FactDifference>,
+    /// How the numbers came about, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A run that takes part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunInfo {
+    /// The side it is on; empty where the sides are levels of a factor.
+    pub side: String,
+    /// ULID.
+    pub id: String,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// How it stands.
+    pub status: Status,
+    /// Order of its iterations.
+    pub order: String,
+    /// Seed of the order; 0 for a sequential order.
+    pub seed: u64,
+    /// The kernel's boot id; empty where unknown.
+    pub boot_id: String,
+    /// When it began, nanoseconds since 1970.
+    pub began: Nanos,
+}
+
+/// One metric of one case: baseline against one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The case in one line, without what is compared: `sweep threads=2`.
+    pub subject: String,
+    /// The workload's name in the study.
+    pub workload: String,
+    /// Matrix parameters and levels of the factors that are not compared, as texts.
+    pub point: IndexMap<String, String>,
+    /// Name of the candidate side.
+    pub candidate_name: String,
+    /// The metric's name.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Which way is good.
+    pub direction: Direction,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// What the baseline measured; absent where it has no value.
+    pub baseline: Option<Summary>,
+    /// What the candidate measured; absent where it has no value.
+    pub candidate: Option<Summary>,
+    /// The change from baseline to candidate; absent where one of them is.
+    pub change: Option<Change>,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Two-sided p-value of "no change".
+    pub p: Option<f64>,
+    /// The p-value adjusted for all rows of the family (Benjamini and Hochberg).
+    pub q: Option<f64>,
+    /// The relative change that matters, such as 0.03.
+    pub margin: f64,
+    /// What to be careful about, as letters with a footnote.
+    pub flags: Vec<Flag>,
+    /// How the change was estimated; absent without a change.
+    pub method: Option<Method>,
+    /// About how many repetitions (of [`Method::level`]) a side would decide an unclear row.
+    pub needed: Option<usize>,
+}
+
+/// What one side measured of one metric in one case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Median of all values, in the row's unit.
+    pub median: f64,
+    /// Number of values.
+    pub n: usize,
+    /// Boots that they come from.
+    pub boots: usize,
+    /// Iterations of the case that gave no value.
+    pub failed: usize,
+    /// Every value, in order of time.
+    pub values: Vec<Point>,
+}
+
+/// One measured value, and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// In the row's unit.
+    pub value: f64,
+    /// When its iteration began, nanoseconds since 1970.
+    pub at: Nanos,
+    /// Index of its run in [`Comparison::runs`].
+    pub run: u32,
+    /// Index of its boot, counted over the whole comparison from 0.
+    pub boot: u32,
+    /// Index of its iteration in that run, from 0.
+    pub iteration: u32,
+}
+
+/// A change from baseline to candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Change {
+    /// Whether the numbers are fractions of the baseline or in the row's unit.
+    pub scale: Scale,
+    /// The estimate: 0.02 is 2 % more, 0 no change.
+    pub value: f64,
+    /// At the comparison's confidence; absent where the sample is too small for one.
+    pub interval: Option<Interval>,
+    /// At the level with twice the error, from which "same" is judged.
+    pub narrow: Option<Interval>,
+}
+
+/// The unit of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// candidate / baseline - 1
+    Ratio,
+    /// candidate - baseline in the metric's unit, where a value is zero or negative
+    Absolute,
+}
+
+/// A confidence interval of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower limit.
+    pub low: f64,
+    /// Upper limit.
+    pub high: f64,
+    /// The level that it really has, at least what was asked for.
+    pub level: f64,
+}
+
+/// What a change means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// a change the good way
+    Better,
+    /// a change the bad way
+    Worse,
+    /// no change that matters
+    Same,
+    /// the data do not decide; also a clear change of a metric without a direction, see [`Flag::Changed`]
+    Unclear,
+}
+
+/// The repetition level that was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// medians of boots
+    Boot,
+    /// iterations
+    Iteration,
+}
+
+/// How a change was estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Method {
+    /// What was compared.
+    pub level: Level,
+    /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
+    /// Hodges-Lehmann and Mann-Whitney.
+    pub paired: bool,
+    /// Baseline values (or pairs) that were compared.
+    pub baseline: usize,
+    /// Candidate values (or pairs) that were compared.
+    pub candidate: usize,
+}
+
+/// Something to be careful about in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// clearly different, but the metric has no direction
+    Changed,
+    /// one side has no value
+    OneSided,
+    /// one boot on a side, and another one on the other
+    OneBoot,
+    /// too few values for an interval
+    Few,
+    /// the values drift over the run
+    Drift,
+    /// the values have two modes
+    Modes,
+    /// some values lie far from the rest
+    Outliers,
+    /// iterations failed
+    Failed,
+    /// the sides were not interleaved
+    Sequential,
+    /// facts differ that often change results
+    Environment,
+    /// a monitor has gaps
+    Gaps,
+}
+
+impl Flag {
+    /// The letter in the table.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            Flag::Changed => 'n',
+            Flag::OneSided => '1',
+            Flag::OneBoot => 'h',
+            Flag::Few => 'f',
+            Flag::Drift => 'd',
+            Flag::Modes => 'm',
+            Flag::Outliers => 'o',
+            Flag::Failed => 'x',
+            Flag::Sequential => 's',
+            Flag::Environment => 'e',
+            Flag::Gaps => 'c',
+        }
+    }
+
+    /// The footnote.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Flag::Changed => "differs clearly, but the metric has no better or worse",
+            Flag::OneSided => "measured on one side only",
+            Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
+            Flag::Few => "too few values for an interval",
+            Flag::Drift => "the values drift over the run",
+            Flag::Modes => "the values fall into two groups",
+            Flag::Outliers => "some values lie far from the rest (they are kept)",
+            Flag::Failed => "some iterations failed",
+            Flag::Sequential => "one side was measured after the other",
+            Flag::Environment => "the environment differs",
+            Flag::Gaps => "a monitor has gaps",
+        }
+    }
+}
+
+impl Verdict {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unclear => "unclear",
+        }
+    }
+}
+
+impl Row {
+    /// The word that people should read: the verdict's, or "changed" for a clear change of a metric without a
+    /// direction, or "missing" where one side has no value.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.flags.contains(&Flag::OneSided) {
+            "missing"
+        } else if self.flags.contains(&Flag::Changed) {
+            "changed"
+        } else {
+            self.verdict.word()
+        }
+    }
+
+    /// The change as a fraction of the baseline, also where it was estimated in the metric's unit; absent
+    /// without a change, or for a baseline of zero.
+    #[must_use]
+    pub fn relative_change(&self) -> Option<f64> {
+        let change = self.change?;
+        match change.scale {
+            Scale::Ratio => Some(change.value),
+            Scale::Absolute => {
+                let median = self.baseline.as_ref()?.median.abs();
+                (median > 0.0).then(|| change.value / median)
+            }
+        }
+    }
+}

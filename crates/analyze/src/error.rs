@@ -1,0 +1,112 @@
+//! Owns why there is no comparison at all. It refuses what concerns a single row: that is a warning.
+
+use perflab_stats::StatsError;
+
+/// Why runs cannot be compared.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalyzeError {
+    /// A side without a run.
+    #[error("`{side}` holds no run")]
+    NoRun {
+        /// Its name.
+        side: String,
+    },
+    /// A comparison without anything to compare with.
+    #[error("nothing to compare `{baseline}` with: name a second run, or a factor with --by")]
+    NoCandidate {
+        /// The lonely side.
+        baseline: String,
+    },
+    /// No measured value on a side.
+    #[error(
+        "`{side}` has no samples{}: its iterations failed, or it was stopped before the first one ended",
+        chosen(filter)
+    )]
+    NoSamples {
+        /// Its name.
+        side: String,
+        /// The filters in force, as text; empty without.
+        filter: String,
+    },
+    /// The two sides measured different things.
+    #[error(
+        "`{baseline}` and `{candidate}` have no metric in common: `{baseline}` has {}; `{candidate}` has {}",
+        baseline_metrics.join(", "), candidate_metrics.join(", ")
+    )]
+    NoCommonMetric {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// What the baseline measured.
+        baseline_metrics: Vec<String>,
+        /// What the candidate measured.
+        candidate_metrics: Vec<String>,
+    },
+    /// The two sides measured the same metrics in different cases.
+    #[error(
+        "`{baseline}` and `{candidate}` have no case in common: `{baseline}` has {}; `{candidate}` has {}",
+        baseline_cases.join(", "), candidate_cases.join(", ")
+    )]
+    NoCommonCase {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// The first cases of the baseline.
+        baseline_cases: Vec<String>,
+        /// The first cases of the candidate.
+        candidate_cases: Vec<String>,
+    },
+    /// `--by` names something that was not varied.
+    #[error("no factor `{factor}` in `{side}`{}", known_factors(known))]
+    UnknownFactor {
+        /// What was asked for.
+        factor: String,
+        /// Where.
+        side: String,
+        /// What was varied.
+        known: Vec<String>,
+    },
+    /// `--by` names a factor that had one level only.
+    #[error("factor `{factor}` has only the level `{level}` in `{side}`: compare this run with another one")]
+    OneLevel {
+        /// The factor.
+        factor: String,
+        /// Its only level.
+        level: String,
+        /// Where.
+        side: String,
+    },
+    /// A confidence that makes no interval.
+    #[error("confidence {value} is not between 0.5 and 1: write 0.95 for 95 %")]
+    Confidence {
+        /// What was passed.
+        value: f64,
+    },
+    /// A margin below zero.
+    #[error("margin {value} is not zero or more: write 0.02 for 2 %")]
+    Margin {
+        /// What was passed.
+        value: f64,
+    },
+    /// A statistic that has no answer for values that were checked before.
+    #[error("{subject}, {metric}")]
+    Statistic {
+        /// The case.
+        subject: String,
+        /// The metric.
+        metric: String,
+        /// Why.
+        source: StatsError,
+    },
+}
+
+fn chosen(filter: &str) -> String {
+    if filter.is_empty() { String::new() } else { format!(" of {filter}") }
+}
+
+fn known_factors(known: &[String]) -> String {
+    if known.is_empty() { ": nothing was varied".into() } else { format!(": it has {}", known.join(", ")) }
+}

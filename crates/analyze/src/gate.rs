@@ -1,0 +1,105 @@
+//! Owns `--fail-if`: which rows make a comparison fail. It refuses exit codes: the binary has them.
+
+use std::str::FromStr;
+
+use crate::comparison::{Comparison, Flag, Row, Verdict};
+
+/// What is not acceptable: any of its rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rule {
+    what: What,
+    /// The change, as a fraction, that is still acceptable.
+    beyond: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum What {
+    Verdict(Verdict),
+    Missing,
+}
+
+/// A text that is no gate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a condition: {reason}; write for example worse, worse:2%, unclear or worse:2%,missing"
+)]
+pub struct NotAGate {
+    text: String,
+    reason: String,
+}
+
+const WORDS: &[(&str, What)] = &[
+    ("better", What::Verdict(Verdict::Better)),
+    ("worse", What::Verdict(Verdict::Worse)),
+    ("same", What::Verdict(Verdict::Same)),
+    ("unclear", What::Verdict(Verdict::Unclear)),
+    ("missing", What::Missing),
+];
+
+impl FromStr for Gate {
+    type Err = NotAGate;
+
+    /// Reads `worse`, `worse:2%`, `worse:0.02`, `unclear`, `missing`, or several with commas between.
+    fn from_str(text: &str) -> Result<Self, NotAGate> {
+        let refuse = |reason| NotAGate { text: text.into(), reason };
+        let rules = text.split(',').map(|rule| Rule::parse(rule.trim()).map_err(refuse));
+        Ok(Gate { rules: rules.collect::<Result<_, _>>()? })
+    }
+}
+
+impl Rule {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (word, limit) = text.split_once(':').map_or((text, None), |(word, limit)| (word, Some(limit)));
+        let found = WORDS.iter().find(|(known, _)| *known == word.trim());
+        let Some((_, what)) = found else {
+            let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+            return Err(format!("`{}` is none of {}", word.trim(), words.join(", ")));
+        };
+        let changes = matches!(what, What::Verdict(Verdict::Better | Verdict::Worse));
+        match limit {
+            None => Ok(Rule { what: *what, beyond: 0.0 }),
+            Some(limit) if changes => Ok(Rule { what: *what, beyond: share(limit.trim())? }),
+            Some(_) => Err(format!("only better and worse take a size, `{word}` does not")),
+        }
+    }
+
+    fn hits(&self, row: &Row) -> bool {
+        let one_sided = row.flags.contains(&Flag::OneSided);
+        match self.what {
+            What::Missing => one_sided,
+            What::Verdict(verdict) => {
+                // A change from a baseline of zero has no relative size, and is beyond any.
+                let size = row.relative_change().map_or(f64::INFINITY, f64::abs);
+                let beyond = self.beyond == 0.0 || size > self.beyond;
+                !one_sided && row.word() == verdict.word() && beyond
+            }
+        }
+    }
+}
+
+/// `2%` or `0.02` as a fraction.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let value: f64 =
+        number.trim().parse().map_err(|_| format!("`{text}` is not a number or a percentage"))?;
+    if value >= 0.0 && value.is_finite() {
+        return Ok(value / scale);
+    }
+    Err(format!("`{text}` is not zero or more"))
+}
+
+impl Comparison {
+    /// The rows that a gate does not accept. Where the comparison has primary metrics, only they decide.
+    #[must_use]
+    pub fn violations(&self, gate: &Gate) -> Vec<&Row> {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        let decides = |row: &&Row| row.primary || !has_primary;
+        let hit = |row: &&Row| gate.rules.iter().any(|rule| rule.hits(row));
+        self.rows.iter().filter(decides).filter(hit).collect()
+    }
+}

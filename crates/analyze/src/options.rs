@@ -1,0 +1,53 @@
+//! Owns the choices of whoever compares. It refuses choices that belong into the study, such as the margin of a
+//! metric, which is fixed before the first sample.
+
+use crate::AnalyzeError;
+
+/// How to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Confidence of the intervals inside (0.5, 1); "same" is judged at the level with twice the error. 0.95.
+    pub confidence: f64,
+    /// The relative change that matters, for metrics to which the study gives none. 0.03, which is 3 %.
+    pub default_margin: f64,
+    /// Only metrics of these names; all where empty.
+    pub metrics: Vec<String>,
+    /// Only workloads of these names in the study; all where empty.
+    pub workloads: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { confidence: 0.95, default_margin: 0.03, metrics: Vec::new(), workloads: Vec::new() }
+    }
+}
+
+impl Options {
+    /// The level at which "same" is judged: 0.90 for 0.95.
+    #[must_use]
+    pub fn narrow_confidence(&self) -> f64 {
+        2.0 * self.confidence - 1.0
+    }
+
+    pub(crate) fn checked(&self) -> Result<(), AnalyzeError> {
+        if !(self.confidence > 0.5 && self.confidence < 1.0) {
+            return Err(AnalyzeError::Confidence { value: self.confidence });
+        }
+        if !(self.default_margin >= 0.0 && self.default_margin.is_finite()) {
+            return Err(AnalyzeError::Margin { value: self.default_margin });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn wants_metric(&self, name: &str) -> bool {
+        wants(&self.metrics, name)
+    }
+
+    pub(crate) fn wants_workload(&self, name: &str) -> bool {
+        wants(&self.workloads, name)
+    }
+}
+
+fn wants(chosen: &[String], name: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|one| one == name)
+}

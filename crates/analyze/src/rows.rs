@@ -1,0 +1,191 @@
+//! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
+//! anything: what one side lacks becomes a row that says so.
+
+use perflab_stats::median;
+
+use crate::blocks::Units;
+use crate::comparison::{Flag, Level, Row, Summary, Verdict};
+use crate::estimate::estimate;
+use crate::seen::{Cell, Index, MetricKey, Subject, Table};
+use crate::warning::{Place, Warning};
+use crate::{AnalyzeError, Options};
+
+/// Fewest values a side that, being all equal on both, count as exact.
+const FEWEST_EXACT: usize = 3;
+
+/// A row on its way to a verdict.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) row: Row,
+    /// As in [`Estimated`](crate::estimate::Estimated).
+    pub(crate) sd: Option<f64>,
+    /// The verdict is capped.
+    pub(crate) one_boot: bool,
+    /// All values of both sides are one and the same number.
+    pub(crate) constant: bool,
+}
+
+/// Where a row stands.
+struct Spot<'a> {
+    subject: usize,
+    name: &'a str,
+    what: &'a Subject,
+    metric: &'a MetricKey,
+    baseline: (&'a Table, Option<&'a Cell>),
+    candidate: (&'a Table, Option<&'a Cell>),
+}
+
+/// All rows in order: by case; primary metrics first; by metric; by candidate. The warnings are those that only
+/// the comparison of two cells can give.
+pub(crate) fn drafts(
+    index: &Index,
+    baseline: &Table,
+    candidates: &[Table],
+    options: &Options,
+) -> Result<(Vec<Draft>, Vec<Warning>), AnalyzeError> {
+    let (mut found, mut warnings) = (Vec::new(), Vec::new());
+    for (subject, (name, what)) in index.subjects.iter().enumerate() {
+        for number in metrics_of(index, subject, baseline, candidates) {
+            let Some(metric) = index.metrics.get_index(number) else { continue };
+            let key = (subject, number);
+            for candidate in candidates {
+                let baseline = (baseline, cell(baseline, key));
+                let candidate = (candidate, cell(candidate, key));
+                let spot = Spot { subject, name, what, metric, baseline, candidate };
+                found.extend(spot.draft(index, options, &mut warnings)?);
+            }
+        }
+    }
+    Ok((found, warnings))
+}
+
+fn cell(table: &Table, key: (usize, usize)) -> Option<&Cell> {
+    table.cells.get(&key).filter(|cell| cell.has_values())
+}
+
+/// The metrics that any side has in a case, primary ones first.
+fn metrics_of(index: &Index, subject: usize, baseline: &Table, candidates: &[Table]) -> Vec<usize> {
+    let tables = || std::iter::once(baseline).chain(candidates);
+    let is_there = |metric: &usize| tables().any(|table| cell(table, (subject, *metric)).is_some());
+    let is_primary = |metric: &usize| {
+        tables().any(|table| cell(table, (subject, *metric)).is_some_and(|cell| cell.primary))
+    };
+    let mut found: Vec<usize> = (0..index.metrics.len()).filter(is_there).collect();
+    found.sort_by_key(|metric| !is_primary(metric));
+    found
+}
+
+impl Spot<'_> {
+    /// The row, unless neither of the two sides has a value.
+    fn draft(
+        &self,
+        index: &Index,
+        options: &Options,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<Draft>, AnalyzeError> {
+        let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
+        let mut draft = Draft { row: self.row(any, options)?, sd: None, one_boot: false, constant: false };
+        if let (Some(baseline), Some(candidate)) = (self.baseline.1, self.candidate.1) {
+            self.estimate(&mut draft, baseline, candidate, index, options, warnings)?;
+        } else {
+            draft.row.flags.push(Flag::OneSided);
+        }
+        Ok(Some(draft))
+    }
+
+    fn row(&self, any: &Cell, options: &Options) -> Result<Row, AnalyzeError> {
+        let margin = [self.baseline.1, self.candidate.1].into_iter().flatten().find_map(|cell| cell.margin);
+        Ok(Row {
+            subject: self.name.into(),
+            workload: self.what.workload.clone(),
+            point: self.what.point.clone(),
+            candidate_name: self.candidate.0.name.clone(),
+            metric: self.metric.name.clone(),
+            unit: self.metric.unit.clone(),
+            direction: any.direction,
+            primary: any.primary,
+            baseline: self.summary(self.baseline)?,
+            candidate: self.summary(self.candidate)?,
+            change: None,
+            verdict: Verdict::Unclear,
+            p: None,
+            q: None,
+            margin: margin.unwrap_or(options.default_margin),
+            flags: self.flags(),
+            method: None,
+            needed: None,
+        })
+    }
+
+    fn summary(&self, side: (&Table, Option<&Cell>)) -> Result<Option<Summary>, AnalyzeError> {
+        let Some(cell) = side.1 else { return Ok(None) };
+        Ok(Some(Summary {
+            median: median(&cell.values()).map_err(|source| self.error(source))?,
+            n: cell.points.len(),
+            boots: cell.by_boot().len(),
+            failed: side.0.failures.get(&self.subject).map_or(0, |failures| failures.count),
+            values: cell.points.clone(),
+        }))
+    }
+
+    /// What each side says about itself.
+    fn flags(&self) -> Vec<Flag> {
+        let sides = [self.baseline, self.candidate];
+        let failed = sides.iter().any(|(table, _)| table.failures.contains_key(&self.subject));
+        let cells = sides.into_iter().filter_map(|(_, cell)| cell);
+        let found = cells.flat_map(|cell| cell.warnings.iter().filter_map(Warning::flag));
+        found.chain(failed.then_some(Flag::Failed)).collect()
+    }
+
+    fn estimate(
+        &self,
+        draft: &mut Draft,
+        baseline: &Cell,
+        candidate: &Cell,
+        index: &Index,
+        options: &Options,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), AnalyzeError> {
+        let units = Units::of(baseline, candidate, index).map_err(|source| self.error(source))?;
+        let found = estimate(&units, options).map_err(|source| self.error(source))?;
+        draft.row.method = Some(units.method());
+        draft.row.change = Some(found.change);
+        draft.row.p = Some(found.p);
+        draft.sd = found.sd;
+        draft.one_boot = units.one_boot;
+        draft.constant = constant(baseline, candidate);
+        if units.one_boot {
+            draft.row.flags.push(Flag::OneBoot);
+        }
+        if found.change.interval.is_none() && !draft.constant {
+            draft.row.flags.push(Flag::Few);
+            warnings.push(self.too_few(&units));
+        }
+        Ok(())
+    }
+
+    fn too_few(&self, units: &Units) -> Warning {
+        let level = if units.level == Level::Boot { "boots" } else { "iterations" };
+        Warning::TooFew {
+            place: Place {
+                side: self.candidate.0.name.clone(),
+                subject: self.name.into(),
+                metric: self.metric.name.clone(),
+            },
+            baseline: units.baseline.len(),
+            candidate: units.candidate.len(),
+            level: level.into(),
+        }
+    }
+
+    fn error(&self, source: perflab_stats::StatsError) -> AnalyzeError {
+        AnalyzeError::Statistic { subject: self.name.into(), metric: self.metric.name.clone(), source }
+    }
+}
+
+/// Whether both sides are one and the same number throughout, often enough to be no accident.
+fn constant(baseline: &Cell, candidate: &Cell) -> bool {
+    let enough = baseline.points.len().min(candidate.points.len()) >= FEWEST_EXACT;
+    let values = || baseline.points.iter().chain(&candidate.points).map(|point| point.value);
+    enough && values().zip(values().skip(1)).all(|(one, next)| one == next)
+}

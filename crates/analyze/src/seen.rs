@@ -1,0 +1,258 @@
+//! Owns the lining up of samples: which values belong to the same case and metric, on every side. It refuses to
+//! guess: a metric that changed its unit is another metric.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+use indexmap::{Equivalent, IndexMap, IndexSet};
+use perflab_model::{Case, Direction, Nanos, Outcome, RunRecord, Sample, Unit};
+
+use crate::comparison::{Point, RunInfo};
+use crate::warning::Warning;
+use crate::{Options, Side};
+
+/// A metric as it is lined up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct MetricKey {
+    pub(crate) name: String,
+    pub(crate) unit: Unit,
+}
+
+#[derive(Hash)]
+struct MetricRef<'a> {
+    name: &'a str,
+    unit: &'a Unit,
+}
+
+impl Equivalent<MetricKey> for MetricRef<'_> {
+    fn equivalent(&self, key: &MetricKey) -> bool {
+        self.name == key.name && *self.unit == key.unit
+    }
+}
+
+/// A case without what is compared.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) workload: String,
+    pub(crate) point: IndexMap<String, String>,
+}
+
+/// What is the same on all sides: names get their number here, in the order in which they are first met.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) subjects: IndexMap<String, Subject>,
+    pub(crate) metrics: IndexSet<MetricKey>,
+    pub(crate) runs: Vec<RunInfo>,
+    boots: IndexSet<(String, u32)>,
+}
+
+/// Which cases belong to a side, and what their names leave out.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    /// Factor and level that a case must have.
+    pub(crate) level: Option<(String, String)>,
+    /// Factors that are not part of a case's name, because they are what is compared.
+    pub(crate) hidden: Vec<String>,
+}
+
+/// All values of one metric in one case on one side, in order of time.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) direction: Direction,
+    pub(crate) primary: bool,
+    pub(crate) margin: Option<f64>,
+    pub(crate) points: Vec<Point>,
+    pub(crate) not_numbers: usize,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Failed iterations of a case.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Failures {
+    pub(crate) count: usize,
+    pub(crate) reason: String,
+}
+
+/// One side, lined up: (subject, metric) -> values.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    pub(crate) cells: HashMap<(usize, usize), Cell>,
+    pub(crate) failures: BTreeMap<usize, Failures>,
+    pub(crate) subjects: IndexSet<usize>,
+}
+
+impl Index {
+    /// Lines up one side.
+    pub(crate) fn table(
+        &mut self,
+        side: &Side,
+        name: &str,
+        selection: &Selection,
+        options: &Options,
+    ) -> Table {
+        let mut table = Table {
+            name: name.into(),
+            cells: HashMap::new(),
+            failures: BTreeMap::new(),
+            subjects: IndexSet::new(),
+        };
+        for run in &side.runs {
+            let number = self.run_number(run, &side.name);
+            let cases = run.manifest.plan.cases.iter();
+            let subjects: Vec<Option<usize>> =
+                cases.map(|case| self.subject_number(case, selection, options)).collect();
+            table.subjects.extend(subjects.iter().flatten());
+            self.add_samples(&mut table, run, number, &subjects, options);
+            add_failures(&mut table, run, &subjects);
+        }
+        for cell in table.cells.values_mut() {
+            cell.points.sort_by_key(|point| (point.at, point.run, point.iteration));
+        }
+        table
+    }
+
+    fn run_number(&mut self, run: &RunRecord, side: &str) -> u32 {
+        let manifest = &run.manifest;
+        let known = self.runs.iter().position(|known| known.id == manifest.id);
+        let number = known.unwrap_or(self.runs.len());
+        if known.is_none() {
+            self.runs.push(RunInfo {
+                side: side.into(),
+                id: manifest.id.clone(),
+                label: manifest.label.clone(),
+                status: manifest.status,
+                order: manifest.plan.order.clone(),
+                seed: manifest.plan.seed,
+                boot_id: manifest.boot_id.clone(),
+                began: manifest.anchor.realtime,
+            });
+        }
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    fn subject_number(&mut self, case: &Case, selection: &Selection, options: &Options) -> Option<usize> {
+        let level = selection.level.as_ref();
+        let has_level = level.is_none_or(|(factor, level)| case.levels.get(factor) == Some(level));
+        if !has_level || !options.wants_workload(&case.workload) {
+            return None;
+        }
+        let visible: Vec<_> =
+            case.levels.iter().filter(|(factor, _)| !selection.hidden.contains(factor)).collect();
+        let name =
+            visible.iter().fold(case.subject(), |text, (factor, level)| format!("{text} {factor}={level}"));
+        if let Some(number) = self.subjects.get_index_of(&name) {
+            return Some(number);
+        }
+        let parameters = case.point.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        let levels = visible.into_iter().map(|(factor, level)| (factor.clone(), level.clone()));
+        let subject = Subject { workload: case.workload.clone(), point: parameters.chain(levels).collect() };
+        Some(self.subjects.insert_full(name, subject).0)
+    }
+
+    fn add_samples(
+        &mut self,
+        table: &mut Table,
+        run: &RunRecord,
+        number: u32,
+        subjects: &[Option<usize>],
+        options: &Options,
+    ) {
+        for sample in &run.samples {
+            let subject = subjects.get(sample.case as usize).copied().flatten();
+            let Some(subject) = subject.filter(|_| options.wants_metric(&sample.metric)) else { continue };
+            let metric = self.metric_number(sample);
+            let point = self.point(sample, run, number);
+            let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
+            if sample.value.is_finite() {
+                cell.points.push(point);
+            } else {
+                cell.not_numbers += 1;
+            }
+        }
+    }
+
+    fn metric_number(&mut self, sample: &Sample) -> usize {
+        let wanted = MetricRef { name: &sample.metric, unit: &sample.unit };
+        let known = self.metrics.get_index_of(&wanted);
+        known.unwrap_or_else(|| {
+            self.metrics.insert_full(MetricKey { name: sample.metric.clone(), unit: sample.unit.clone() }).0
+        })
+    }
+
+    fn point(&mut self, sample: &Sample, run: &RunRecord, number: u32) -> Point {
+        let boot = self.boot_number(run, sample.boot);
+        let anchor = run.manifest.anchor;
+        let at = Nanos((anchor.realtime.0 + sample.start.0).saturating_sub(anchor.monotonic.0));
+        Point { value: sample.value, at, run: number, boot, iteration: sample.iteration }
+    }
+
+    /// Boots are told apart by the kernel's boot id; a run without one is a boot of its own.
+    fn boot_number(&mut self, run: &RunRecord, boot: u32) -> u32 {
+        let manifest = &run.manifest;
+        let id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
+        let last = self.boots.iter().rposition(|(known, number)| known == id && *number == boot);
+        let number = last.unwrap_or_else(|| self.boots.insert_full((id.clone(), boot)).0);
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a run's iterations were in randomised complete blocks.
+    pub(crate) fn has_blocks(&self, run: u32) -> bool {
+        self.runs.get(run as usize).is_some_and(|run| run.order == "randomised")
+    }
+}
+
+impl Cell {
+    fn of(sample: &Sample, run: &RunRecord) -> Self {
+        Cell {
+            direction: sample.direction,
+            primary: sample.primary,
+            margin: run.manifest.plan.margins.get(&sample.metric).copied(),
+            points: Vec::new(),
+            not_numbers: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Whether there is anything to compare.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.points.is_empty()
+    }
+
+    /// The values in order of time.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        self.points.iter().map(|point| point.value).collect()
+    }
+
+    /// The values of each boot, in order of time.
+    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Vec<Point>> {
+        let mut boots: BTreeMap<u32, Vec<Point>> = BTreeMap::new();
+        for point in &self.points {
+            boots.entry(point.boot).or_default().push(*point);
+        }
+        boots
+    }
+}
+
+fn add_failures(table: &mut Table, run: &RunRecord, subjects: &[Option<usize>]) {
+    let slots = &run.manifest.plan.slots;
+    for iteration in &run.iterations {
+        let Some(reason) = failure(&iteration.outcome) else { continue };
+        let Some(slot) = slots.get(iteration.slot as usize).filter(|slot| !slot.warmup) else { continue };
+        let Some(subject) = subjects.get(slot.case as usize).copied().flatten() else { continue };
+        let failures = table.failures.entry(subject).or_default();
+        if failures.count == 0 {
+            failures.reason = reason;
+        }
+        failures.count += 1;
+    }
+}
+
+/// Why an iteration gave no value; a run that the user stopped did not fail.
+fn failure(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Ok | Outcome::Interrupted => None,
+        Outcome::Failed { reason } => Some(reason.clone()),
+        Outcome::TimedOut { limit } => Some(format!("stopped at its time limit of {limit}")),
+    }
+}

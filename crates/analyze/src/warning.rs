@@ -1,0 +1,285 @@
+//! Owns what people should be careful about, as values with advice. It refuses to print and to hide: every finding
+//! is one value, and whoever shows them may fold those of one kind.
+
+use perflab_model::Status;
+use serde::Serialize;
+
+use crate::comparison::Flag;
+
+/// Where in a comparison a finding stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Name of the side.
+    pub side: String,
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, {} ({})", self.subject, self.metric, self.side)
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Warning {
+    /// A run did not reach its end.
+    NotFinished {
+        /// Name of the side.
+        side: String,
+        /// The run's id.
+        run: String,
+        /// How it stands.
+        status: Status,
+    },
+    /// Iterations gave no value.
+    FailedIterations {
+        /// Name of the side.
+        side: String,
+        /// The case.
+        subject: String,
+        /// How many.
+        failed: usize,
+        /// Why the first one did.
+        reason: String,
+    },
+    /// Values that are not numbers were left out.
+    NotNumbers {
+        /// Where.
+        place: Place,
+        /// How many.
+        values: usize,
+    },
+    /// A case or metric was measured on one side only.
+    OneSided {
+        /// The side that has it.
+        present: String,
+        /// The side that has not.
+        absent: String,
+        /// The case.
+        subject: String,
+        /// The metrics.
+        metrics: Vec<String>,
+    },
+    /// A case was planned, and gave no value on any side.
+    NoValues {
+        /// The case.
+        subject: String,
+    },
+    /// One boot on a side, and another one on the other.
+    OneBoot {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+    },
+    /// Too few values for an interval.
+    TooFew {
+        /// The candidate.
+        place: Place,
+        /// Baseline values (or pairs) that were compared.
+        baseline: usize,
+        /// Candidate values (or pairs) that were compared.
+        candidate: usize,
+        /// What was compared: `boots` or `iterations`.
+        level: String,
+    },
+    /// The sides were measured one after the other.
+    NotInterleaved {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+    },
+    /// A run in the order in which its cases are written.
+    SequentialOrder {
+        /// The run's id.
+        run: String,
+    },
+    /// The values drift over the run.
+    Drift {
+        /// Where.
+        place: Place,
+        /// Spearman's correlation with time.
+        rho: f64,
+        /// How surprising it is.
+        p: f64,
+    },
+    /// The values fall into two groups.
+    Modes {
+        /// Where.
+        place: Place,
+        /// Mean of the lower group.
+        low: f64,
+        /// Mean of the upper group.
+        high: f64,
+        /// Share of the upper group.
+        high_share: f64,
+    },
+    /// Values far from the rest.
+    Outliers {
+        /// Where.
+        place: Place,
+        /// Which iterations.
+        iterations: Vec<u32>,
+    },
+    /// The environment differs.
+    DifferentEnvironment {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// Number of facts that differ.
+        facts: usize,
+        /// Of them, those of a kind that often changes results: rows are flagged for these only.
+        important: usize,
+        /// The first of them, likely causes first, as `key: ours -> theirs`.
+        first: Vec<String>,
+    },
+    /// The same case was run in another way.
+    DifferentStudy {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// What, as `key: ours -> theirs`.
+        differences: Vec<String>,
+    },
+    /// A monitor has gaps.
+    MonitorGaps {
+        /// Name of the side.
+        side: String,
+        /// The run's id.
+        run: String,
+        /// The monitors, each with the reason of its first gap.
+        monitors: Vec<String>,
+    },
+}
+
+impl Warning {
+    /// The kind, as in JSON; findings of one kind share their advice.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        self.texts().0
+    }
+
+    /// What to do about it now.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        self.texts().1
+    }
+
+    /// The headline of all findings of this kind.
+    #[must_use]
+    pub fn headline(&self) -> &'static str {
+        self.texts().2
+    }
+
+    /// The flag that marks the rows concerned, where there is one.
+    #[must_use]
+    pub fn flag(&self) -> Option<Flag> {
+        Some(match self {
+            Warning::FailedIterations { .. } | Warning::NotNumbers { .. } => Flag::Failed,
+            Warning::OneSided { .. } => Flag::OneSided,
+            Warning::OneBoot { .. } => Flag::OneBoot,
+            Warning::TooFew { .. } => Flag::Few,
+            Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
+            Warning::Drift { .. } => Flag::Drift,
+            Warning::Modes { .. } => Flag::Modes,
+            Warning::Outliers { .. } => Flag::Outliers,
+            Warning::DifferentEnvironment { .. } => Flag::Environment,
+            Warning::MonitorGaps { .. } => Flag::Gaps,
+            Warning::NotFinished { .. } | Warning::NoValues { .. } | Warning::DifferentStudy { .. } => {
+                return None;
+            }
+        })
+    }
+
+    /// Kind, advice and headline: one line a kind, so that a new one is written in one place.
+    #[rustfmt::skip]
+    fn texts(&self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Warning::NotFinished { .. } => ("not-finished", "compare it for a first impression only, and run the study again", "runs that did not reach their end"),
+            Warning::FailedIterations { .. } => ("failed-iterations", "read their output with `perflab show RUN`: values that remain may be a biased choice", "iterations failed"),
+            Warning::NotNumbers { .. } => ("not-numbers", "check how the workload's output becomes metrics (`perflab workload try`)", "values that are not numbers were left out"),
+            Warning::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
+            Warning::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
+            Warning::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
+            Warning::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
+            Warning::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
+            Warning::SequentialOrder { .. } => ("sequential-order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change", "iterations were not in random order"),
+            Warning::Drift { .. } => ("drift", "add warm-up iterations, let the machine cool, or look for something that fills up; the report shows every iteration in time order", "values drift over the run"),
+            Warning::Modes { .. } => ("modes", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)", "values fall into two groups"),
+            Warning::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
+            Warning::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
+            Warning::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
+            Warning::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
+        }
+    }
+
+    /// What was found, in one line without the headline.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        match self {
+            Warning::NotFinished { side, run, status } => format!("{side}: run {run} is {status}"),
+            Warning::FailedIterations { side, subject, failed, reason } => {
+                format!("{subject} ({side}): {failed}, the first: {reason}")
+            }
+            Warning::NotNumbers { place, values } => format!("{place}: {values}"),
+            Warning::OneSided { present, absent, subject, metrics } => {
+                format!("{subject}: {} in {present}, not in {absent}", metrics.join(", "))
+            }
+            Warning::NoValues { subject } => subject.clone(),
+            Warning::OneBoot { baseline, candidate } | Warning::NotInterleaved { baseline, candidate } => {
+                format!("{baseline} and {candidate}")
+            }
+            Warning::TooFew { place, baseline, candidate, level } => {
+                format!("{place}: {baseline} against {candidate} {level}")
+            }
+            Warning::SequentialOrder { run } => format!("run {run}"),
+            Warning::Drift { place, rho, p } => {
+                format!("{place}: correlation with time {rho:.2}, p = {p:.1e}")
+            }
+            Warning::Modes { .. } | Warning::Outliers { .. } => self.shape(),
+            Warning::DifferentEnvironment { candidate, facts, first, .. } => {
+                let more = facts.saturating_sub(first.len());
+                listed(candidate, first, more)
+            }
+            Warning::DifferentStudy { candidate, differences, .. } => listed(candidate, differences, 0),
+            Warning::MonitorGaps { side, run, monitors } => {
+                listed(&format!("{side}, run {run}"), monitors, 0)
+            }
+        }
+    }
+
+    /// The details about the shape of a sample.
+    fn shape(&self) -> String {
+        match self {
+            Warning::Modes { place, low, high, high_share } => {
+                format!("{place}: around {low:.4} and {high:.4}, {:.0} % in the upper", high_share * 100.0)
+            }
+            Warning::Outliers { place, iterations } => {
+                let which: Vec<String> = iterations.iter().map(ToString::to_string).collect();
+                let noun = if which.len() == 1 { "iteration" } else { "iterations" };
+                format!("{place}: {noun} {}", which.join(", "))
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+fn listed(head: &str, items: &[String], more: usize) -> String {
+    let rest = if more == 0 { String::new() } else { format!("; and {more} more") };
+    format!("{head}: {}{rest}", items.join("; "))
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.headline(), self.detail())
+    }
+}
