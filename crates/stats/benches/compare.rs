@@ -1,7 +1,7 @@
 //! The statistics of `perflab compare` for 1,000 cases of 30 against 30: ratio with its 90 and 95 % intervals,
 //! p-value, and the warnings. `cargo bench -p perflab-stats`; the bar is 300 ms for all of it.
 
-use perflab_stats::{PairwiseShifts, StatsError, drift, mann_whitney, outliers, two_modes};
+use perflab_stats::{Goal, PairwiseShifts, Plan, StatsError, drift, mann_whitney, outliers, two_modes};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::hint::black_box;
@@ -15,6 +15,11 @@ fn compare(x: &[f64], y: &[f64]) -> Result<f64, StatsError> {
 
 fn warn(x: &[f64]) -> Result<(), StatsError> {
     black_box((drift(x)?, two_modes(x)?, outliers(x)?));
+    Ok(())
+}
+
+fn plan(sd: f64) -> Result<(), StatsError> {
+    black_box(Plan::default().needed_repetitions(sd, Goal::Decide(0.01))?);
     Ok(())
 }
 
@@ -46,5 +51,5 @@ fn main() -> Result<(), StatsError> {
             cases.iter().try_for_each(|(x, y)| warn(x).and_then(|()| warn(y)))
         })?;
     }
-    Ok(())
+    timed("1,000 plans", || (1..=1_000).try_for_each(|i| plan(f64::from(i) * 1e-4)))
 }

@@ -14,9 +14,11 @@ pub(crate) const MOST_DIFFERENCES: usize = 4_194_304;
 /// The estimate is their median (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Limits at
 /// the C-th difference from either end, where C is the largest with P(U ≤ C - 1) ≤ α/2, invert the
 /// Mann-Whitney test (Lehmann, Nonparametrics, 1975, section 2.6). They come from the exact distribution
-/// while mn ≤ 2,500 and from the normal approximation with continuity correction above. Ties do not change
-/// the cut: for values with ties, the closed interval has at least the level of the untied case, because
-/// rounding can only move the true shift onto a limit, not across it.
+/// while mn ≤ 2,500 and from the normal approximation with continuity correction above.
+///
+/// Ties do not change the cut. Breaking them by vanishing noise would give untied values whose limits are as
+/// good as the same, so the closed interval keeps at least its level; a tie correction of the variance would
+/// not be safe here, since it is right only for the ties at the true shift, not for those at zero.
 #[derive(Debug, Clone)]
 pub struct PairwiseShifts {
     sorted: Vec<f64>,

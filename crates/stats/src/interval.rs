@@ -5,6 +5,7 @@ use crate::StatsError;
 use crate::centre::median_of_sorted;
 use crate::sample::{finite, open_fraction};
 use statrs::distribution::{ContinuousCDF, Normal};
+use std::fmt;
 
 /// How a p-value or a level was worked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +19,17 @@ pub enum Method {
     Normal,
     /// From the approximation by Student's t.
     StudentT,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exact => "exact",
+            Self::ExactWithTies => "exact with ties",
+            Self::Normal => "normal approximation",
+            Self::StudentT => "Student's t approximation",
+        })
+    }
 }
 
 /// A confidence interval, in the unit of the estimate; both limits belong to it.

@@ -158,3 +158,6 @@ fn add_shifted(sums: &mut [i128], counts: &[i128], shift: usize) {
         *sum += count;
     }
 }
+
+#[cfg(test)]
+mod tests;

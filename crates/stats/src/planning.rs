@@ -7,7 +7,7 @@
 use crate::StatsError;
 use crate::mann_whitney::smallest_p;
 use crate::sample::{above_zero, open_fraction};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Efficiency of rank methods against t on normal noise, 3/π.
 const RANK_EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
@@ -102,7 +102,10 @@ impl Plan {
             return Ok(detect.zip(same).map(|(detect, same)| detect.max(same)));
         }
         let wanted = above_zero("goal", goal.size())? / sd;
-        Ok(first(self.fewest(), MOST, |n| self.reach(goal, n) <= wanted))
+        let start = self.normal_guess(goal, wanted).max(self.fewest());
+        let enough = |n: &usize| self.reach(goal, *n) <= wanted;
+        let found = (start..=MOST).find(enough);
+        Ok(found.map(|n| (self.fewest()..n).rev().take_while(enough).last().unwrap_or(n)))
     }
 
     fn check(&self) -> Result<(), StatsError> {
@@ -112,25 +115,36 @@ impl Plan {
 
     /// What n repetitions reach of a goal, in standard deviations.
     fn reach(&self, goal: Goal, n: usize) -> f64 {
-        let (sides, freedom) = match self.pairing {
-            Pairing::Independent => (2.0, 2 * n - 2),
-            Pairing::Paired => (1.0, n - 1),
+        let Ok(student) = StudentsT::new(0.0, 1.0, self.sides() * (n - 1) as f64) else {
+            return f64::INFINITY;
         };
-        self.t_sum(goal, freedom as f64) * (sides / (RANK_EFFICIENCY * n as f64)).sqrt()
+        let sum: f64 = self.probabilities(goal).map(|p| student.inverse_cdf(p)).iter().sum();
+        sum * (self.sides() / (RANK_EFFICIENCY * n as f64)).sqrt()
     }
 
-    fn t_sum(&self, goal: Goal, freedom: f64) -> f64 {
-        let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else { return f64::INFINITY };
+    /// The repetitions needed, were the spread known: a few too low, and a good place to start.
+    fn normal_guess(&self, goal: Goal, wanted: f64) -> usize {
+        let normal = Normal::standard();
+        let sum: f64 = self.probabilities(goal).map(|p| normal.inverse_cdf(p)).iter().sum();
+        (self.sides() / RANK_EFFICIENCY * (sum.max(0.0) / wanted).powi(2)) as usize
+    }
+
+    /// How many noises add up in the change.
+    fn sides(&self) -> f64 {
+        match self.pairing {
+            Pairing::Independent => 2.0,
+            Pairing::Paired => 1.0,
+        }
+    }
+
+    /// Where to take the two quantiles whose sum, in standard errors, the goal must exceed; ½ adds nothing.
+    fn probabilities(&self, goal: Goal) -> [f64; 2] {
         let alpha = 1.0 - self.confidence;
         match goal {
-            Goal::HalfWidth(_) => student.inverse_cdf(1.0 - alpha / 2.0),
-            Goal::Detect(_) | Goal::Decide(_) => {
-                student.inverse_cdf(1.0 - alpha / 2.0) + student.inverse_cdf(self.power)
-            }
+            Goal::HalfWidth(_) => [1.0 - alpha / 2.0, 0.5],
+            Goal::Detect(_) | Goal::Decide(_) => [1.0 - alpha / 2.0, self.power],
             // Both one-sided tests must succeed, so each may fail with half of 1 - power.
-            Goal::ShowSame(_) => {
-                student.inverse_cdf(1.0 - alpha) + student.inverse_cdf(self.power.midpoint(1.0))
-            }
+            Goal::ShowSame(_) => [1.0 - alpha, self.power.midpoint(1.0)],
         }
     }
 
@@ -151,21 +165,4 @@ impl Goal {
             Self::HalfWidth(size) | Self::Detect(size) | Self::ShowSame(size) | Self::Decide(size) => size,
         }
     }
-}
-
-/// The first number in low..=high that is enough, where all after it are enough too.
-fn first(low: usize, high: usize, enough: impl Fn(usize) -> bool) -> Option<usize> {
-    let (mut low, mut high) = (low, high);
-    if !enough(high) {
-        return None;
-    }
-    while low < high {
-        let middle = low.midpoint(high);
-        if enough(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Some(high)
 }

@@ -11,8 +11,8 @@ use crate::sample::{finite, logarithms, paired};
 ///
 /// The estimate is their median (Hodges and Lehmann 1963); the limits are the C-th Walsh averages from either
 /// end, C the largest with P(V ≤ C - 1) ≤ α/2 (Lehmann, Nonparametrics, 1975, section 4.4). Exact up to 50
-/// pairs, normal with continuity correction above. Differences of zero and ties stay in: the closed interval
-/// keeps its level with them.
+/// pairs, normal with continuity correction above. Differences of zero and ties stay in, and
+/// the closed interval keeps its level with them, as in [`PairwiseShifts`](crate::PairwiseShifts).
 #[derive(Debug, Clone)]
 pub struct WalshAverages {
     sorted: Vec<f64>,

@@ -152,6 +152,10 @@ fn parameters_outside_their_range() {
     assert_eq!(benjamini_hochberg(&[]), Ok(vec![]));
     assert_eq!(Plan::default().detectable_change(1.0, 1), Err(StatsError::TooFew { needed: 2, got: 1 }));
     assert_eq!(Plan::default().needed_repetitions(1.0, Goal::Detect(1e-9)), Ok(None));
+    let sure = Plan { confidence: 1.0 - f64::EPSILON / 2.0, ..Plan::default() };
+    assert_eq!(sure.needed_repetitions(1.0, Goal::Detect(0.1)), Ok(None));
+    let unlikely = Plan { confidence: 0.01, power: 0.01, ..Plan::default() };
+    assert_eq!(unlikely.needed_repetitions(1.0, Goal::Detect(0.1)), Ok(Some(2)));
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(Plan::default().needed_repetitions(bad, Goal::Decide(1.0)).is_err());
         assert!(Plan::default().needed_repetitions(1.0, Goal::Decide(bad)).is_err());
