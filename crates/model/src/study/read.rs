@@ -25,10 +25,15 @@ impl Source {
 
     /// Reads and checks the study, as far as the text alone can tell.
     pub fn read(&self) -> Result<Study, Problems> {
-        let study: Study =
-            toml::from_str(&self.text).map_err(|error| self.problems(vec![self.refused(&error)]))?;
+        let study: Study = self.parse()?;
         let list = check::problems(&study);
         if list.is_empty() { Ok(study) } else { Err(self.problems(list)) }
+    }
+
+    /// Reads any table from the text, as its types allow: for files of other rooms, which check
+    /// their values themselves and report through [`Source::problems`].
+    pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problems> {
+        toml::from_str(&self.text).map_err(|error| self.problems(vec![self.refused(&error)]))
     }
 
     /// Puts problems that know their key in their places.
@@ -126,10 +131,10 @@ impl<'a> Place<'a> {
             Place::Table(table) => {
                 let holds = |span: Range<usize>| span.contains(&offset);
                 // The last match wins: a table's span is only its header.
-                let hit = table.iter().filter(|(key, value)| {
+                let mut hit = table.iter().filter(|(key, value)| {
                     holds(key.span()) || holds(value.span()) || child_holds(value.get_ref(), offset)
                 });
-                if let Some((key, value)) = hit.last() {
+                if let Some((key, value)) = hit.next_back() {
                     if !path.is_empty() {
                         path.push('.');
                     }

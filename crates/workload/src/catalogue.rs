@@ -1,0 +1,94 @@
+//! All workloads by name. Owns where definitions come from; what stands in one is
+//! [`crate::definition`]'s.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use perflab_model::Problems;
+use perflab_model::study::Source;
+
+use crate::Definition;
+
+/// The files of `workloads/`: file name and text, made by build.rs.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Workloads by name: the name of the file without `.toml`.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    definitions: IndexMap<String, Definition>,
+}
+
+/// Why definitions cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// What the file says is wrong; each problem names its place.
+    #[error(transparent)]
+    Problems(#[from] Problems),
+    /// The folder or a file in it cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// the folder or the file
+        path: PathBuf,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// A folder without a definition is most likely a slip.
+    #[error("{}: no definition in it; a definition is a file NAME.toml", path.display())]
+    NoDefinition {
+        /// the folder
+        path: PathBuf,
+    },
+}
+
+impl Catalogue {
+    /// The definitions that are part of the binary. They are tested, so an error is a mistake of the build.
+    pub fn embedded() -> Result<Catalogue, CatalogueError> {
+        let mut catalogue = Catalogue::default();
+        for (file, text) in EMBEDDED {
+            catalogue.add(&Source::new(format!("workloads/{file}"), *text))?;
+        }
+        Ok(catalogue)
+    }
+
+    /// Adds all `*.toml` of a folder. A name that is known already is replaced: the user's file wins.
+    pub fn extend(&mut self, directory: &Path) -> Result<(), CatalogueError> {
+        let refused = |source| CatalogueError::Read { path: directory.into(), source };
+        let entries: Result<Vec<_>, _> = fs::read_dir(directory).map_err(refused)?.collect();
+        let mut files: Vec<PathBuf> =
+            entries.map_err(refused)?.into_iter().map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        files.sort();
+        if files.is_empty() {
+            return Err(CatalogueError::NoDefinition { path: directory.into() });
+        }
+        files.iter().try_for_each(|path| self.extend_file(path))
+    }
+
+    /// The definition of that name.
+    pub fn get(&self, name: &str) -> Option<&Definition> {
+        self.definitions.get(name)
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.definitions.keys().map(String::as_str)
+    }
+
+    /// All definitions, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Definition> {
+        self.definitions.values()
+    }
+
+    fn extend_file(&mut self, path: &Path) -> Result<(), CatalogueError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| CatalogueError::Read { path: path.into(), source })?;
+        Ok(self.add(&Source::new(path.display().to_string(), text))?)
+    }
+
+    fn add(&mut self, source: &Source) -> Result<(), Problems> {
+        let definition = Definition::read(source)?;
+        self.definitions.insert_sorted(definition.name.clone(), definition);
+        Ok(())
+    }
+}

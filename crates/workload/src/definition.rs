@@ -1,0 +1,19 @@
+//! One workload: a TOML file that says what it measures, how it is installed and run, and how its
+//! output becomes metrics.
+//!
+//! This module owns the file's shape and whatever can be checked from its text alone, so that a
+//! mistake in a definition is found when it is read and not after an hour of measuring.
+
+mod argument;
+mod check;
+mod document;
+mod metric;
+mod parameter;
+
+pub use argument::Argument;
+pub use document::{Definition, Install, Needs, SourceArchive};
+pub use metric::{Aggregate, MetricRule, Rule, Stream};
+pub use parameter::{Kind, Parameter};
+
+#[cfg(test)]
+mod tests;

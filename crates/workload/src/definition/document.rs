@@ -1,0 +1,179 @@
+//! The tables and keys of a definition file.
+
+use indexmap::IndexMap;
+use perflab_model::study::Source;
+use perflab_model::{Bytes, Metric, Problems};
+use serde::{Deserialize, Deserializer};
+
+use super::metric::MetricTable;
+use super::{Argument, MetricRule, Parameter, check};
+
+/// One workload of the catalogue.
+#[derive(Debug, Clone)]
+pub struct Definition {
+    /// The name of its file, without `.toml`.
+    pub name: String,
+    /// The file it stands in, as the user would find it.
+    pub file: String,
+    /// One line.
+    pub title: String,
+    /// What its numbers mean, for somebody who never ran it.
+    pub measures: String,
+    /// Where it comes from.
+    pub homepage: String,
+    /// Its licence as an SPDX expression.
+    pub licence: String,
+    /// What can be turned, in the order of the file.
+    pub parameters: IndexMap<String, Parameter>,
+    /// How it is installed; empty for a built-in load.
+    pub install: Install,
+    /// The command; templates over parameters, host facts, `scratch`, `perflab`.
+    pub argv: Vec<Argument>,
+    /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
+    pub shell: bool,
+    /// Environment variables; templates.
+    pub environment: IndexMap<String, String>,
+    /// What must be there.
+    pub needs: Needs,
+    /// argv that prints a version; empty where there is none.
+    pub version: Vec<String>,
+    /// How its output becomes metrics, at least one.
+    pub metrics: Vec<MetricRule>,
+}
+
+/// `[install]`: packages by manager, or a source archive.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Install {
+    /// Packages of Debian and Ubuntu.
+    pub apt: Vec<String>,
+    /// Packages of Fedora and RHEL.
+    pub dnf: Vec<String>,
+    /// Packages of SUSE.
+    pub zypper: Vec<String>,
+    /// Packages of Arch Linux.
+    pub pacman: Vec<String>,
+    /// What to build where no package is.
+    pub source: Option<SourceArchive>,
+}
+
+/// `[install.source]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceArchive {
+    /// A tar archive: https:// or file://.
+    pub url: String,
+    /// Its SHA-256, in hex.
+    pub sha256: String,
+    /// Commands run in the archive's top folder, in order.
+    pub build: Vec<Vec<String>>,
+    /// The built program, relative to that folder.
+    pub installs: String,
+}
+
+/// `[needs]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Needs {
+    /// Whether only root can run it.
+    pub root: bool,
+    /// Whether it writes under `{{ scratch }}`.
+    pub scratch: bool,
+    /// How much it writes there at most, with default parameters.
+    #[serde(deserialize_with = "size")]
+    pub disk: Option<Bytes>,
+    /// What must be on PATH. The first of `argv` is added where it is no template.
+    pub programs: Vec<String>,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    title: String,
+    measures: String,
+    homepage: String,
+    licence: String,
+    pub(super) argv: Vec<Argument>,
+    #[serde(default)]
+    pub(super) shell: bool,
+    #[serde(default)]
+    version: Vec<String>,
+    #[serde(default, rename = "parameter")]
+    pub(super) parameters: IndexMap<String, Parameter>,
+    #[serde(default)]
+    pub(super) install: Install,
+    #[serde(default)]
+    pub(super) environment: IndexMap<String, String>,
+    #[serde(default)]
+    pub(super) needs: Needs,
+    #[serde(rename = "metric")]
+    pub(super) metrics: Vec<MetricTable>,
+}
+
+impl Definition {
+    /// Reads and checks one definition, as far as its text alone can tell.
+    pub fn read(source: &Source) -> Result<Definition, Problems> {
+        let document: Document = source.parse()?;
+        let mut list = check::problems(&document);
+        let mut metrics = Vec::new();
+        for (index, table) in document.metrics.into_iter().enumerate() {
+            match table.check(&format!("metric[{index}]")) {
+                Ok(rule) => metrics.push(rule),
+                Err(problem) => list.push(problem),
+            }
+        }
+        list.extend(check::twice(&metrics));
+        if !list.is_empty() {
+            return Err(source.problems(list));
+        }
+        Ok(Definition {
+            name: name_of(&source.file),
+            file: source.file.clone(),
+            title: document.title,
+            measures: document.measures,
+            homepage: document.homepage,
+            licence: document.licence,
+            needs: with_program(document.needs, &document.argv, document.shell),
+            parameters: document.parameters,
+            install: document.install,
+            argv: document.argv,
+            shell: document.shell,
+            environment: document.environment,
+            version: document.version,
+            metrics,
+        })
+    }
+
+    /// What it measures, in the order of the file.
+    pub fn metrics(&self) -> Vec<Metric> {
+        self.metrics.iter().map(|rule| rule.metric.clone()).collect()
+    }
+
+    /// Whether perflab itself is the program, so that nothing has to be installed.
+    pub fn built_in(&self) -> bool {
+        self.argv
+            .first()
+            .is_some_and(|first| matches!(first, Argument::Plain(text) if text.contains("perflab }}")))
+    }
+}
+
+fn name_of(file: &str) -> String {
+    let base = file.rsplit('/').next().unwrap_or(file);
+    base.strip_suffix(".toml").unwrap_or(base).to_owned()
+}
+
+fn with_program(mut needs: Needs, argv: &[Argument], shell: bool) -> Needs {
+    if let (Some(Argument::Plain(program)), false) = (argv.first(), shell)
+        && !program.contains("{{")
+        && !needs.programs.contains(program)
+    {
+        needs.programs.insert(0, program.clone());
+    }
+    needs
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Bytes::parse(&text).map(Some).map_err(serde::de::Error::custom)
+}

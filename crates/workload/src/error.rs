@@ -1,0 +1,73 @@
+//! Why a workload cannot be run: what stands in the way, and what to do about it.
+
+use perflab_model::expression::ExpressionError;
+
+/// Why a workload cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// Programs are missing from PATH.
+    #[error("workload `{workload}`: {} not installed; {hint}", programs.join(", "))]
+    NotInstalled {
+        /// the workload
+        workload: String,
+        /// what is missing
+        programs: Vec<String>,
+        /// the command that installs it
+        hint: String,
+    },
+    /// It needs root and we are not.
+    #[error("workload `{workload}` needs root; run perflab as root (sudo)")]
+    NeedsRoot {
+        /// the workload
+        workload: String,
+    },
+    /// It writes files and was given no directory.
+    #[error("workload `{workload}` needs a scratch directory, and none was given")]
+    NeedsScratch {
+        /// the workload
+        workload: String,
+    },
+    /// The scratch directory's file system is too full.
+    #[error("workload `{workload}` needs {needed} in {directory}, and {free} are free")]
+    DiskFull {
+        /// the workload
+        workload: String,
+        /// the directory
+        directory: String,
+        /// what the definition asks for
+        needed: perflab_model::Bytes,
+        /// what there is
+        free: perflab_model::Bytes,
+    },
+    /// A template of the definition has no value.
+    #[error("workload `{workload}`: `{key}`: {source}")]
+    Template {
+        /// the workload
+        workload: String,
+        /// which key of the definition
+        key: String,
+        /// why
+        source: ExpressionError,
+    },
+    /// Nothing to execute.
+    #[error("nothing to run: argv is empty")]
+    Empty,
+    /// The program is not on PATH, or may not be executed.
+    #[error("cannot start `{program}`: {source}; is it installed and on PATH?")]
+    Start {
+        /// the program
+        program: String,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The system refused something while it ran.
+    #[error("while running `{program}`: cannot {action}: {source}")]
+    Running {
+        /// the program
+        program: String,
+        /// what was tried
+        action: &'static str,
+        /// the system's reason
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,91 @@
+//! What will be executed: argv, environment and directory with everything filled in.
+//!
+//! Owns the filling in; executing is [`mod@crate::run`]'s.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use perflab_model::Value;
+use perflab_model::expression::{ExpressionError, Scope};
+
+use crate::{Definition, WorkloadError, install};
+
+/// Places on the host that only the caller knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostPaths {
+    /// The perflab binary, for built-in loads.
+    pub perflab: PathBuf,
+    /// A directory of the case's own, empty; must exist where the workload needs it.
+    pub scratch: Option<PathBuf>,
+}
+
+/// One command, ready to run.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Invocation {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables set beside those that are inherited.
+    pub environment: Vec<(String, String)>,
+    /// Where it runs: the scratch directory where there is one, else where perflab runs.
+    pub directory: Option<PathBuf>,
+}
+
+impl Definition {
+    /// Fills every template. `parameters` come from [`Definition::resolve`] under the same `scope`.
+    ///
+    /// Errors name the key of the definition, or say that a scratch directory is needed.
+    pub fn invocation(
+        &self,
+        parameters: &IndexMap<String, Value>,
+        scope: &Scope,
+        host: &HostPaths,
+    ) -> Result<Invocation, WorkloadError> {
+        if self.needs.scratch && host.scratch.is_none() {
+            return Err(WorkloadError::NeedsScratch { workload: self.name.clone() });
+        }
+        let scope = names(parameters, scope, host);
+        let mut argv = if self.shell { self.interpreter() } else { Vec::new() };
+        for (index, argument) in self.argv.iter().enumerate() {
+            let rendered = argument.render(&scope);
+            argv.extend(rendered.map_err(|source| self.template(format!("argv[{index}]"), source))?);
+            if index == 0 && self.shell {
+                // `$0` of the script.
+                argv.push(self.name.clone());
+            }
+        }
+        let directory = host.scratch.clone().filter(|_| self.needs.scratch);
+        Ok(Invocation { argv, environment: self.variables(&scope)?, directory })
+    }
+
+    fn interpreter(&self) -> Vec<String> {
+        vec!["/bin/sh".into(), "-c".into()]
+    }
+
+    fn variables(&self, scope: &Scope) -> Result<Vec<(String, String)>, WorkloadError> {
+        // Numbers are parsed from what it prints, so it must print them as C does.
+        let mut all = vec![("LC_ALL".into(), "C".into())];
+        all.extend(install::search_path(self).map(|path| ("PATH".into(), path)));
+        for (name, text) in &self.environment {
+            let rendered = scope.render(text);
+            let value = rendered.map_err(|source| self.template(format!("environment.{name}"), source))?;
+            all.push((name.clone(), value));
+        }
+        Ok(all)
+    }
+
+    fn template(&self, key: String, source: ExpressionError) -> WorkloadError {
+        WorkloadError::Template { workload: self.name.clone(), key, source }
+    }
+}
+
+fn names(parameters: &IndexMap<String, Value>, scope: &Scope, host: &HostPaths) -> Scope {
+    let mut scope = scope.clone();
+    for (name, value) in parameters {
+        scope.set(name, value.clone());
+    }
+    scope.set("perflab", Value::Text(host.perflab.display().to_string()));
+    if let Some(scratch) = &host.scratch {
+        scope.set("scratch", Value::Text(scratch.display().to_string()));
+    }
+    scope
+}

@@ -1,0 +1,105 @@
+//! One access to each page (or line) of a large buffer, each access waiting for the one before: what
+//! the translation of addresses costs. Ordinary pages of 4 KiB miss the TLB where huge ones hit it.
+
+use std::time::Instant;
+
+use memmap2::MmapMut;
+use serde_json::json;
+
+use super::options::{Options, wrong};
+use super::pages::{self, PAGES};
+use super::{LoadError, order};
+
+/// Bytes of a cache line on every machine that we know of, or half of one.
+const LINE: usize = 64;
+const LINK: usize = size_of::<u32>();
+
+#[derive(Clone, Copy)]
+enum Order {
+    Random,
+    Strided,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Buffer {
+    /// touched before the clock starts
+    Warmed,
+    /// the first pass pays for the page faults
+    Fresh,
+}
+
+pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
+    let size = options.size("size", 256 << 20)?;
+    let step = options.size("step", pages::page_size())?;
+    let passes = options.count("passes", 40, 1)?;
+    let seed: u64 = options.take("seed", 1)?;
+    let order = options.choice("order", &[("random", Order::Random), ("strided", Order::Strided)])?;
+    let kind = options.choice("buffer", &[("warmed", Buffer::Warmed), ("fresh", Buffer::Fresh)])?;
+    let pages = options.choice("pages", PAGES)?;
+    options.done()?;
+    if step < LINE || size < 2 * step {
+        return Err(wrong("step", &format!("must be at least {LINE} and at most half of the size {size}")));
+    }
+    let mut map = pages::buffer(size, pages)?;
+    let places = size / step;
+    let next = match order {
+        Order::Random => order::cycle(places, seed),
+        Order::Strided => (1..places as u32).chain([0]).collect(),
+    };
+    let nanos = match kind {
+        Buffer::Warmed => {
+            link(&mut map, &next, step);
+            timed(|| chase(&map, step, places * passes))
+        }
+        Buffer::Fresh => timed(|| touch(&mut map, &next, step, passes)),
+    };
+    let accesses = (places * passes) as f64;
+    Ok(json!({ "access_ns": nanos / accesses, "accesses": accesses, "seconds": nanos / 1e9 }))
+}
+
+fn timed(work: impl FnOnce() -> u32) -> f64 {
+    let start = Instant::now();
+    std::hint::black_box(work());
+    start.elapsed().as_nanos() as f64
+}
+
+/// Where in its step a place is: on another line for each, as places at the same offset of every page
+/// would share a few sets of the cache and hide the TLB behind cache misses.
+fn offset(place: usize, step: usize) -> usize {
+    place * step + (place * 7 * LINE) % step / LINE * LINE
+}
+
+/// Writes the number of the next place into each place.
+fn link(map: &mut MmapMut, next: &[u32], step: usize) {
+    for (place, next) in next.iter().enumerate() {
+        let at = offset(place, step);
+        if let Some(slot) = map.get_mut(at..at + LINK) {
+            slot.copy_from_slice(&next.to_ne_bytes());
+        }
+    }
+}
+
+/// Follows the links; each load needs the one before, so latencies cannot overlap.
+fn chase(map: &MmapMut, step: usize, accesses: usize) -> u32 {
+    let mut place = 0;
+    for _ in 0..accesses {
+        let at = offset(place as usize, step);
+        if let Some(Ok(link)) = map.get(at..at + LINK).map(TryInto::try_into) {
+            place = u32::from_ne_bytes(link);
+        }
+    }
+    place
+}
+
+/// Writes to each place in order, page faults included.
+fn touch(map: &mut MmapMut, next: &[u32], step: usize, passes: usize) -> u32 {
+    let mut place = 0;
+    for _ in 0..next.len() * passes {
+        let at = offset(place as usize, step);
+        if let Some(byte) = map.get_mut(at) {
+            *byte = byte.wrapping_add(1);
+        }
+        place = next.get(place as usize).copied().unwrap_or_default();
+    }
+    place
+}

@@ -1,0 +1,102 @@
+//! `NAME --key value …`, as definitions write it. A load takes what it knows, and the rest is an error.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use perflab_model::{Bytes, nearest};
+
+use super::LoadError;
+
+/// The arguments of one load, taken one by one.
+#[derive(Debug)]
+pub(super) struct Options {
+    pub(super) load: String,
+    given: BTreeMap<String, String>,
+    known: Vec<&'static str>,
+}
+
+impl Options {
+    pub(super) fn read(arguments: &[OsString]) -> Result<Self, LoadError> {
+        let mut texts = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+        let load = texts.next().unwrap_or_default();
+        let mut given = BTreeMap::new();
+        while let Some(text) = texts.next() {
+            let key = text.strip_prefix("--").ok_or_else(|| wrong(&text, "arguments are `--key value`"))?;
+            let value = texts.next().ok_or_else(|| wrong(key, "its value is missing"))?;
+            given.insert(key.to_owned(), value);
+        }
+        Ok(Options { load, given, known: Vec::new() })
+    }
+
+    /// A value of any type that reads itself.
+    pub(super) fn take<T: FromStr<Err: Display>>(
+        &mut self,
+        key: &'static str,
+        default: T,
+    ) -> Result<T, LoadError> {
+        match self.text(key) {
+            Some(text) => text.parse().map_err(|error| wrong(key, &format!("`{text}`: {error}"))),
+            None => Ok(default),
+        }
+    }
+
+    /// A whole number of at least `least`.
+    pub(super) fn count(
+        &mut self,
+        key: &'static str,
+        default: usize,
+        least: usize,
+    ) -> Result<usize, LoadError> {
+        let count = self.take(key, default)?;
+        if count < least {
+            return Err(wrong(key, &format!("{count} is too few; at least {least}")));
+        }
+        Ok(count)
+    }
+
+    /// Bytes: a bare number, or one with a unit.
+    pub(super) fn size(&mut self, key: &'static str, default: usize) -> Result<usize, LoadError> {
+        let Some(text) = self.text(key) else { return Ok(default) };
+        if let Ok(bytes) = text.parse() {
+            return Ok(bytes);
+        }
+        let bytes = Bytes::parse(&text).map_err(|error| wrong(key, &error.to_string()))?;
+        usize::try_from(bytes.0).map_err(|error| wrong(key, &error.to_string()))
+    }
+
+    /// One of several names; the first is the default.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<T, LoadError> {
+        let names = choices.iter().map(|(name, _)| *name);
+        let text = self.text(key).or_else(|| names.clone().next().map(str::to_owned)).unwrap_or_default();
+        let found = choices.iter().find(|(name, _)| *name == text);
+        found
+            .map(|(_, choice)| *choice)
+            .ok_or_else(|| wrong(key, &format!("`{text}`: {}", nearest::hint(&text, names))))
+    }
+
+    /// Whether everything was taken; to be called before measuring.
+    pub(super) fn done(&self) -> Result<(), LoadError> {
+        match self.given.keys().next() {
+            Some(key) => Err(wrong(
+                key,
+                &format!("is not known here; {}", nearest::hint(key, self.known.iter().copied())),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        self.known.push(key);
+        self.given.remove(key)
+    }
+}
+
+pub(super) fn wrong(key: &str, reason: &str) -> LoadError {
+    LoadError::Argument { key: key.into(), reason: reason.into() }
+}

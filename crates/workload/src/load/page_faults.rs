@@ -1,0 +1,42 @@
+//! First touches of fresh memory, over and over: what a page fault costs, and with huge pages how many
+//! fewer there are.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::LoadError;
+use super::options::Options;
+use super::pages::{self, PAGES};
+
+pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
+    let size = options.size("size", 64 << 20)?.max(pages::page_size());
+    let rounds = options.count("rounds", 8, 1)?;
+    let pages = options.choice("pages", PAGES)?;
+    options.done()?;
+    let before = faults();
+    let mut spent = Duration::ZERO;
+    for _ in 0..rounds {
+        let mut map = pages::buffer(size, pages)?;
+        let start = Instant::now();
+        for byte in map.iter_mut().step_by(pages::page_size()) {
+            *byte = 1;
+        }
+        spent += start.elapsed();
+        std::hint::black_box(&map);
+    }
+    let seconds = spent.as_secs_f64();
+    let touched = (size / pages::page_size() * rounds) as f64;
+    let mut result = json!({ "pages_per_second": touched / seconds, "page_ns": seconds * 1e9 / touched, "pages": touched });
+    if let (Some(before), Some(after), Some(object)) = (before, faults(), result.as_object_mut()) {
+        object.insert("faults".into(), json!(after.saturating_sub(before)));
+        object.insert("faults_per_second".into(), json!(after.saturating_sub(before) as f64 / seconds));
+    }
+    Ok(result)
+}
+
+/// Minor faults of this process so far: field 10 of /proc/self/stat (proc_pid_stat(5)).
+fn faults() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(7)?.parse().ok()
+}

@@ -1,0 +1,97 @@
+//! One execution of a workload, from spawn to the last of its descendants.
+//!
+//! Owns the process group, the pipes and the time limit. Whatever happens, no process that carries
+//! the execution's mark lives on afterwards: a workload that leaves a daemon behind would disturb
+//! the next iteration. Refuses to judge the output; that is [`crate::parse`]'s.
+
+mod capture;
+mod clock;
+mod descendants;
+mod running;
+
+use std::sync::atomic::AtomicBool;
+
+use perflab_model::Nanos;
+
+pub use capture::Captured;
+pub use clock::now;
+pub use descendants::{MARK, end_abandoned};
+
+use crate::{Invocation, WorkloadError};
+use running::Running;
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It returned.
+    Exit {
+        /// 0 is fine
+        code: i32,
+    },
+    /// Somebody else killed it, or it crashed.
+    Signal {
+        /// the signal's number
+        signal: i32,
+    },
+    /// It was stopped at its time limit, with all its descendants.
+    TimedOut,
+    /// It was stopped because the run was, with all its descendants.
+    Interrupted,
+}
+
+/// What one execution was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// How it ended.
+    pub outcome: Ending,
+    /// Standard output.
+    pub stdout: Captured,
+    /// Standard error.
+    pub stderr: Captured,
+    /// CLOCK_MONOTONIC right before it was started.
+    pub start: Nanos,
+    /// CLOCK_MONOTONIC right after it ended; descendants that were left behind do not count.
+    pub end: Nanos,
+    /// How many processes it had left behind; they were ended.
+    pub left_behind: usize,
+}
+
+impl Finished {
+    /// How long it took.
+    pub fn wall(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    /// Why it counts as failed, in one line with the end of what it said; none where it did not fail.
+    pub fn failure(&self) -> Option<String> {
+        let what = match self.outcome {
+            Ending::Exit { code: 0 } => return None,
+            Ending::Exit { code } => format!("exited with code {code}"),
+            Ending::Signal { signal } => format!("was killed by signal {signal}"),
+            Ending::TimedOut => format!("was stopped at its time limit after {}", self.wall()),
+            Ending::Interrupted => "was interrupted".into(),
+        };
+        let said = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
+        let last = said.last_lines(3).join(" | ");
+        Some(if last.is_empty() { format!("{what}, and said nothing") } else { format!("{what}: {last}") })
+    }
+}
+
+/// Runs `invocation` to its end, or until `limit` has passed or `stop` is set.
+///
+/// Standard input is empty; `extra_env` comes last and wins. On a limit or a stop, the process group
+/// gets SIGTERM, half a second, and SIGKILL, and so does every descendant outside the group. Errors
+/// only where it could not be started or watched; a failing workload is a [`Finished`].
+pub fn run(
+    invocation: &Invocation,
+    extra_env: &[(String, String)],
+    limit: Nanos,
+    stop: &AtomicBool,
+) -> Result<Finished, WorkloadError> {
+    let mut running = Running::start(invocation, extra_env)?;
+    let stopped = running.watch(limit, stop);
+    // Also when watching failed: nothing may be left running.
+    let ended = running.end();
+    let (stopped, (status, left_behind)) = (stopped?, ended?);
+    Ok(running.finish(stopped, status, left_behind))
+}

@@ -1,0 +1,170 @@
+//! Everybody who belongs to one execution, found in /proc: the process group, children of children,
+//! and whoever carries the mark in the environment, however far it has run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::now;
+
+/// The environment variable that marks the processes of one execution.
+pub const MARK: &str = "PERFLAB_ITERATION";
+
+/// A mark that no other execution has: `PID-STARTTIME-NANOS-COUNT`, of this perflab.
+pub(super) fn new_mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    let started = Process::read(own).map_or(0, |process| process.started);
+    format!("{own}-{started}-{}-{}", now().0, COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Ends what executions of a perflab that is dead have left behind (it was killed with -9), and says
+/// how many processes that were. Executions of perflabs that live are left alone.
+pub fn end_abandoned() -> usize {
+    let abandoned = |process: &Process| {
+        let mark = process.mark()?;
+        let mut parts = mark.split('-');
+        let pid: i32 = parts.next()?.parse().ok()?;
+        let started: u64 = parts.next()?.parse().ok()?;
+        let lives = Process::read(pid).is_some_and(|owner| owner.started == started);
+        (!lives).then_some(())
+    };
+    let found: Vec<Process> = all().into_iter().filter(|process| abandoned(process).is_some()).collect();
+    found.iter().filter(|process| process.signal(Signal::KILL)).count()
+}
+
+/// The processes of one execution.
+pub(super) struct Family {
+    group: i32,
+    mark: String,
+}
+
+impl Family {
+    pub(super) fn new(leader: Pid, mark: String) -> Self {
+        Family { group: leader.as_raw_nonzero().get(), mark }
+    }
+
+    /// Sends a signal to every member once.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.living().iter().for_each(|process| {
+            process.signal(signal);
+        });
+    }
+
+    /// Kills until nobody is left, and says how many were killed beside the leader.
+    pub(super) fn kill(&self) -> usize {
+        let mut killed = BTreeSet::new();
+        // A member may fork between looking and killing; its child is found in the next round.
+        for _ in 0..500 {
+            let living = self.living();
+            if living.is_empty() {
+                break;
+            }
+            killed.extend(living.iter().filter(|one| one.signal(Signal::KILL)).map(|one| one.pid));
+            thread::sleep(Duration::from_millis(2));
+        }
+        killed.remove(&self.group);
+        killed.len()
+    }
+
+    fn living(&self) -> Vec<Process> {
+        let (mut members, mut others): (Vec<_>, Vec<_>) = all()
+            .into_iter()
+            .partition(|one| one.group == self.group || one.mark().as_ref() == Some(&self.mark));
+        // Children of members, and theirs, even those that have cleared their environment.
+        loop {
+            let parents: BTreeSet<i32> = members.iter().map(|one| one.pid).collect();
+            let (children, rest): (Vec<_>, Vec<_>) =
+                others.into_iter().partition(|one| parents.contains(&one.parent));
+            if children.is_empty() {
+                break;
+            }
+            members.extend(children);
+            others = rest;
+        }
+        members.retain(|one| one.alive);
+        members
+    }
+}
+
+/// What /proc/PID/stat says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    alive: bool,
+    parent: i32,
+    group: i32,
+    /// clock ticks after boot; with the pid, it names one process for ever
+    started: u64,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name in parentheses may hold anything, so fields are counted from its end.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, tail) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        Some(Process {
+            pid: head.split_whitespace().next()?.parse().ok()?,
+            alive: !matches!(*fields.first()?, "Z" | "X" | "x"),
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Its mark; none where it has none, or belongs to somebody else.
+    fn mark(&self) -> Option<String> {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value =
+            variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// Signals this process and no other that got its number since. Whether it was there.
+    fn signal(&self, signal: Signal) -> bool {
+        let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.pid > 1) else { return false };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return self.same() && rustix::process::kill_process(pid, signal).is_ok();
+        };
+        self.same() && pidfd_send_signal(&handle, signal).is_ok()
+    }
+
+    fn same(&self) -> bool {
+        Process::read(self.pid).is_some_and(|now| now.started == self.started && now.alive)
+    }
+}
+
+/// All processes except our own.
+fn all() -> Vec<Process> {
+    let own = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| *name != own).filter_map(|name| Process::read(name.parse().ok()?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse() {
+        let stat = "12 (a) b (c) S 7 9 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 1 2";
+        let process = Process::parse(stat).unwrap();
+        assert_eq!((process.pid, process.parent, process.group, process.started), (12, 7, 9, 4711));
+        assert!(process.alive);
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(new_mark(), new_mark());
+    }
+}
