@@ -1,2 +1,52 @@
-//! Chores.
-fn main() {}
+//! perflab's own chores.
+//!
+//! `cargo xtask test` installs what the tests need (as root), builds, runs every test, and ends with a
+//! line of counts. `cargo xtask docs` rewrites the reference pages that are generated from the code.
+
+mod docs;
+mod needs;
+mod steps;
+mod tally;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const USAGE: &str = "\
+cargo xtask test     install what the tests need (as root), build, run every test, count
+cargo xtask docs     rewrite docs/reference/ from the code
+cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)";
+
+fn main() -> ExitCode {
+    let chore = std::env::args().nth(1);
+    let done = match chore.as_deref() {
+        Some("test") => test(),
+        Some("docs") => docs::write().map(|()| true),
+        Some("bundle") => steps::bundle().map(|()| true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every step runs even if an earlier one failed, so that one run shows all that is wrong.
+fn test() -> Result<bool> {
+    let root = needs::is_root();
+    let lacking = needs::provide(root)?;
+    let mut tally = tally::Tally::default();
+    for step in steps::ALL {
+        println!("\n=== {}", step.name);
+        tally.add(step.run(&lacking, root)?);
+    }
+    tally.report();
+    Ok(tally.failed == 0)
+}

@@ -1,1 +1,26 @@
-//! From a plan to one stream of events: settings, targets, phases.
+//! From a study to one stream of events: the plan, the settings, the target that carries it out.
+//!
+//! This room changes the system and undoes it; it starts processes and waits for them. It refuses to
+//! know how results are stored or shown: whatever happens leaves as [`perflab_model::Event`]s, and
+//! whoever holds the other end of the channel decides what becomes of them.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`plan`] | study x catalogue x facts -> every case and slot, in order |
+//! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
+//! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
+//! | [`target`] | what carries a plan out: today [`host::Host`], soon a guest |
+
+pub mod disk;
+pub mod error;
+pub mod host;
+pub mod plan;
+pub mod settings;
+pub mod stop;
+pub mod target;
+
+pub use error::{ConductError, Refusal};
+pub use host::Host;
+pub use plan::{Choices, plan};
+pub use stop::Stop;
+pub use target::{Permissions, Target};

@@ -64,7 +64,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// Always the first: the whole plan.
+    /// The run begins: the whole plan. A consumer opens its run here; only phases may come before.
     Began(Box<Manifest>),
     /// A phase began.
     Phase(Phase),

@@ -1,1 +1,55 @@
-fn main() {}
+//! perflab: tells you what a change does to a Linux system.
+//!
+//! The one binary: arguments become plain validated specs, each verb is one call, and here alone a
+//! source of events meets its consumers. Exit codes are in [`exit`].
+
+mod arguments;
+mod complain;
+mod consume;
+mod context;
+mod exit;
+mod manifest;
+mod shipped;
+mod sides;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Verb};
+use context::Context;
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(exit) => exit.into(),
+        Err(error) if complain::is_broken_pipe(&error) => Exit::Fine.into(),
+        Err(error) => {
+            complain::print(&error);
+            exit::of(&error).into()
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let context = Context::new(&arguments.global);
+    match &arguments.verb {
+        Verb::Run(wanted) => verbs::run::run(&context, wanted),
+        Verb::Compare(wanted) => verbs::compare::run(&context, wanted),
+        Verb::Report(wanted) => verbs::report::run(&context, wanted),
+        Verb::List => verbs::runs::list(&context),
+        Verb::Show(wanted) => verbs::show::run(&context, wanted),
+        Verb::Diff(wanted) => verbs::runs::diff(&context, wanted),
+        Verb::Prune(wanted) => verbs::runs::prune(&context, wanted),
+        Verb::Export(wanted) => verbs::runs::export(&context, wanted),
+        Verb::Import(wanted) => verbs::runs::import(&context, wanted),
+        Verb::Study(wanted) => verbs::study::run(&context, wanted),
+        Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
+        Verb::Monitor => verbs::laboratory::monitors(&context),
+        Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
+        Verb::Undo => verbs::laboratory::undo(&context),
+        Verb::Load(wanted) => Ok(verbs::workload::load(wanted)),
+    }
+}

@@ -1,0 +1,162 @@
+//! The scratch directory of file-system workloads: a folder, a loop-mounted image, a partition.
+//!
+//! Whatever is made here is promised to the undo journal first, so that a killed run's image and
+//! mount go at the next start. A partition is formatted only where `--apply` allows it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perflab_model::expression::Scope;
+use perflab_model::study::{Disk, DiskKind};
+use perflab_model::{Bytes, Value};
+
+use crate::settings::{Undo, UndoJournal, command};
+use crate::{ConductError, Permissions, Refusal};
+
+/// What the study's disk lacks here. Nothing is changed.
+pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> {
+    let Some(disk) = disk else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut refuse = |bad: bool, what: String, hint: &str| {
+        if bad {
+            found.push(Refusal { what, hint: hint.into() });
+        }
+    };
+    let path = disk.path.clone().unwrap_or_default();
+    let mounts = disk.kind != DiskKind::Directory;
+    refuse(
+        mounts && !is_root(),
+        "mounting a disk needs root".into(),
+        "run as root, or use kind = \"directory\"",
+    );
+    let unsafe_partition = disk.kind == DiskKind::Partition && !permissions.apply;
+    refuse(
+        unsafe_partition,
+        format!("{path} would be formatted: everything on it is lost"),
+        "say --apply if that is meant",
+    );
+    let busy = disk.kind == DiskKind::Partition && is_in_use(&path);
+    refuse(busy, format!("{path} is mounted or used as swap"), "unmount it first, or name another partition");
+    let missing = disk.kind == DiskKind::Directory && !Path::new(&path).is_dir();
+    refuse(missing, format!("the scratch directory {path} is not there"), "create it, or name another");
+    let program = format!("mkfs.{}", filesystem(disk));
+    let no_mkfs = mounts && !on_path(&program);
+    refuse(no_mkfs, format!("{program} is not installed"), "install e2fsprogs, xfsprogs or btrfs-progs");
+    found
+}
+
+/// Makes the scratch directory. Its undoing is in the journal before each step.
+pub fn prepare(
+    disk: Option<&Disk>,
+    id: &str,
+    scope: &Scope,
+    permissions: &Permissions,
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
+    let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
+    match disk {
+        None => folder(&base, id, journal),
+        Some(disk) => match (disk.kind, &disk.path) {
+            (DiskKind::Directory, path) => folder(path.as_deref().map_or(&base, Path::new), id, journal),
+            (DiskKind::Image, path) => {
+                let home = folder(path.as_deref().map_or(&base, Path::new), id, journal)?;
+                let image = image(&home, size(disk, scope)?)?;
+                mounted(disk, &image, &home, &["loop"], journal)
+            }
+            (DiskKind::Partition, path) => {
+                let home = folder(&base, id, journal)?;
+                let device = PathBuf::from(path.clone().unwrap_or_default());
+                mounted(disk, &device, &home, &[], journal)
+            }
+        },
+    }
+}
+
+fn folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+    let path = base.join(format!("perflab-{id}"));
+    journal.promise(Undo::Remove { path: path.clone() })?;
+    fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// An image that takes room only where it is written.
+fn image(home: &Path, size: u64) -> Result<PathBuf, ConductError> {
+    let path = home.join("disk.img");
+    let made = fs::File::create(&path).and_then(|file| file.set_len(size));
+    made.map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn mounted(
+    disk: &Disk,
+    device: &Path,
+    home: &Path,
+    options: &[&str],
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
+    command(&mkfs(disk, device))?;
+    let place = home.join("mount");
+    fs::create_dir(&place).map_err(|source| ConductError::Scratch { path: place.clone(), source })?;
+    journal.promise(Undo::Unmount { path: place.clone() })?;
+    let options: Vec<&str> = options.iter().copied().chain(disk.mount.as_deref()).collect();
+    let mut argv: Vec<String> = vec!["mount".into()];
+    if !options.is_empty() {
+        argv.extend(["-o".into(), options.join(",")]);
+    }
+    argv.extend([device.display().to_string(), place.display().to_string()]);
+    command(&argv)?;
+    Ok(place)
+}
+
+fn mkfs(disk: &Disk, device: &Path) -> Vec<String> {
+    let force = if filesystem(disk) == "ext4" { "-F" } else { "-f" };
+    let mut argv = vec![format!("mkfs.{}", filesystem(disk)), "-q".into(), force.into()];
+    argv.extend(disk.mkfs.iter().cloned());
+    argv.push(device.display().to_string());
+    argv
+}
+
+fn filesystem(disk: &Disk) -> &str {
+    disk.filesystem.as_deref().unwrap_or("ext4")
+}
+
+fn size(disk: &Disk, scope: &Scope) -> Result<u64, ConductError> {
+    let wanted = disk.size.clone().unwrap_or(Value::Int(0));
+    bytes(&wanted, scope).filter(|size| *size >= 1 << 20).ok_or_else(|| {
+        let what = format!("`disk.size` = `{wanted}` is not a size of at least 1 MiB");
+        ConductError::Refused(vec![Refusal {
+            what,
+            hint: "write \"1GiB\", or an expression in bytes".into(),
+        }])
+    })
+}
+
+fn bytes(value: &Value, scope: &Scope) -> Option<u64> {
+    let value = match value {
+        Value::Text(text) => match Bytes::parse(text) {
+            Ok(bytes) => return Some(bytes.0),
+            Err(_) => scope.evaluate(text).ok()?,
+        },
+        other => other.clone(),
+    };
+    value.number().filter(|number| *number > 0.0).map(|number| number as u64)
+}
+
+fn is_in_use(device: &str) -> bool {
+    let used = |list: &str| {
+        let text = fs::read_to_string(list).unwrap_or_default();
+        text.lines().any(|line| line.split_whitespace().next() == Some(device))
+    };
+    used("/proc/self/mounts") || used("/proc/swaps")
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())
+}
+
+/// Whether this process may do what root may.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

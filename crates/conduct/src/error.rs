@@ -1,0 +1,86 @@
+//! Why a run could not be carried out.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// One thing that the environment lacks or refuses, with what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is missing or refused.
+    pub what: String,
+    /// What to do about it; empty where `what` says it already.
+    pub hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.hint.is_empty() { f.write_str(&self.what) } else { write!(f, "{}; {}", self.what, self.hint) }
+    }
+}
+
+impl From<perflab_workload::WorkloadError> for Refusal {
+    fn from(error: perflab_workload::WorkloadError) -> Self {
+        // The errors of workloads end with their own remedy.
+        Refusal { what: error.to_string(), hint: String::new() }
+    }
+}
+
+/// Why a run ended before its time, or never began.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConductError {
+    /// The environment lacks something; nothing was changed.
+    #[error("{}", list(.0))]
+    Refused(Vec<Refusal>),
+    /// A setting could not be read or written.
+    #[error("cannot {action} {path}")]
+    Setting {
+        /// "read", "write"
+        action: &'static str,
+        /// the file
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// The journal of settings could not be written; nothing was changed.
+    #[error("cannot write the journal of settings {path}; nothing was changed")]
+    Journal {
+        /// the file
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// A command that perflab runs for itself (mkfs, mount, a level's apply) failed.
+    #[error("`{command}` failed: {reason}")]
+    Command {
+        /// the command line
+        command: String,
+        /// exit status and the last words of its stderr
+        reason: String,
+    },
+    /// Somebody else's file or folder is in the way.
+    #[error("cannot prepare the scratch directory {path}")]
+    Scratch {
+        /// the path
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// The consumer of events is gone (a full disk, for example); settings were undone.
+    #[error("nobody takes the run's events any more")]
+    NobodyListens,
+    /// Observing could not begin.
+    #[error(transparent)]
+    Observe(#[from] perflab_observe::ObserveError),
+    /// A workload could not be started.
+    #[error(transparent)]
+    Workload(#[from] perflab_workload::WorkloadError),
+    /// A workload could not be installed.
+    #[error(transparent)]
+    Install(#[from] perflab_workload::install::InstallError),
+}
+
+fn list(refusals: &[Refusal]) -> String {
+    refusals.iter().map(Refusal::to_string).collect::<Vec<_>>().join("\n")
+}

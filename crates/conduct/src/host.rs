@@ -1,0 +1,52 @@
+//! This host as a target: checks, prepares, iterates, undoes.
+
+mod check;
+mod iteration;
+mod progress;
+mod session;
+mod stream;
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+
+use perflab_model::event::Phase;
+use perflab_model::{Event, Manifest, Status};
+use perflab_observe::Root;
+use perflab_workload::Catalogue;
+
+use crate::{ConductError, Permissions, Stop, Target};
+use session::Session;
+use stream::Stream;
+
+/// The machine that perflab runs on.
+#[derive(Debug)]
+pub struct Host {
+    /// Root of /proc and /sys; `/` but in tests.
+    pub root: Root,
+    /// Where undo journals lie.
+    pub state: PathBuf,
+    /// The perflab binary, for built-in loads.
+    pub perflab: PathBuf,
+    /// Definitions of the plan's workloads.
+    pub catalogue: Catalogue,
+}
+
+impl Target for Host {
+    fn run(
+        &self,
+        manifest: &Manifest,
+        permissions: &Permissions,
+        sink: &Sender<Event>,
+        stop: &Stop,
+    ) -> Result<Status, ConductError> {
+        let stream = Stream::new(sink.clone());
+        stream.phase(Phase::Check)?;
+        if permissions.install {
+            stream.phase(Phase::Install)?;
+            check::install(manifest, &self.catalogue, &stream)?;
+        }
+        check::all(manifest, self, permissions)?;
+        let session = Session::begin(self, manifest, permissions, stream, stop)?;
+        session.run()
+    }
+}

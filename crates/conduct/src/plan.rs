@@ -1,0 +1,121 @@
+//! The plan: a study, a catalogue and the host's facts become every case and slot, in order.
+//!
+//! Everything that can be refused is refused here, with the study's key, before anything is done.
+
+mod cases;
+mod check;
+mod combine;
+mod order;
+mod scope;
+
+pub use scope::scope;
+
+use indexmap::IndexMap;
+use perflab_model::{Facts, Plan, Problem, Study};
+use perflab_workload::Catalogue;
+
+/// What the command line chose among the study's possibilities.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// `--set factor=level`: only that level of that factor.
+    pub set: Vec<(String, String)>,
+    /// `--only WORKLOAD`: only that workload of the study.
+    pub only: Option<String>,
+    /// A seed drawn by the caller, for studies that give none.
+    pub seed: u64,
+}
+
+/// Plans a study. All problems at once, each with the key of the study that it is about.
+pub fn plan(
+    study: &Study,
+    catalogue: &Catalogue,
+    facts: &Facts,
+    choices: &Choices,
+) -> Result<Plan, Vec<Problem>> {
+    let study = narrowed(study, choices)?;
+    let scope = scope(&study, facts).map_err(|problem| vec![problem])?;
+    let mut problems = check::problems(&study, catalogue, &scope);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let cases = cases::expand(&study, catalogue, &scope, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let seed = study.run.seed.unwrap_or(choices.seed);
+    Ok(Plan {
+        seed,
+        order: order::name(study.run.order).into(),
+        slots: order::slots(cases.len() as u32, &study.run, seed),
+        factors: level_names(&study),
+        metrics: declared(&study, catalogue),
+        margins: study
+            .metric
+            .iter()
+            .filter_map(|(name, choice)| Some((name.clone(), choice.margin_fraction()?)))
+            .collect(),
+        cases,
+    })
+}
+
+/// The study without what `--set` and `--only` leave out.
+pub fn narrowed(study: &Study, choices: &Choices) -> Result<Study, Vec<Problem>> {
+    let mut study = study.clone();
+    let mut problems = Vec::new();
+    for (factor, level) in &choices.set {
+        problems.extend(keep_level(&mut study, factor, level));
+    }
+    if let Some(only) = &choices.only {
+        problems.extend(keep_workload(&mut study, only));
+    }
+    if problems.is_empty() { Ok(study) } else { Err(problems) }
+}
+
+fn keep_level(study: &mut Study, factor: &str, level: &str) -> Option<Problem> {
+    let known: Vec<String> = study.factor.keys().cloned().collect();
+    let Some(found) = study.factor.get_mut(factor) else {
+        let hint = perflab_model::nearest::hint(factor, known.iter().map(String::as_str));
+        return Some(
+            Problem::new("factor", format!("`--set`: the study has no factor `{factor}`")).hint(hint),
+        );
+    };
+    let names: Vec<String> = found.levels.iter().map(|level| level.name.clone()).collect();
+    found.levels.retain(|candidate| candidate.name == level);
+    let hint = perflab_model::nearest::hint(level, names.iter().map(String::as_str));
+    let key = format!("factor.{factor}.levels");
+    let problem = Problem::new(key, format!("`--set`: there is no level `{level}`")).hint(hint);
+    found.levels.is_empty().then_some(problem)
+}
+
+fn keep_workload(study: &mut Study, only: &str) -> Option<Problem> {
+    if !study.workload.contains_key(only) {
+        let hint = perflab_model::nearest::hint(only, study.workload.keys().map(String::as_str));
+        let message = format!("`--only`: the study has no workload `{only}`");
+        return Some(Problem::new("workload", message).hint(hint));
+    }
+    study.workload.retain(|name, _| name == only);
+    // A factor of another workload has nothing left to vary.
+    study.factor.retain(|_, factor| factor.workload.as_deref().is_none_or(|name| name == only));
+    None
+}
+
+fn level_names(study: &Study) -> IndexMap<String, Vec<String>> {
+    let names = |factor: &perflab_model::study::Factor| {
+        factor.levels.iter().map(|level| level.name.clone()).collect()
+    };
+    study.factor.iter().map(|(name, factor)| (name.clone(), names(factor))).collect()
+}
+
+fn declared(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Vec<perflab_model::Metric>> {
+    let mut declared = IndexMap::new();
+    for (name, workload) in &study.workload {
+        let uses = cases::uses(name, workload);
+        if let Some(definition) = catalogue.get(uses) {
+            declared.insert(uses.to_owned(), check::chosen(study, definition.metrics()));
+        }
+    }
+    declared
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What a study can get wrong that only the catalogue, the monitors and the facts can tell.
+
+use perflab_model::expression::Scope;
+use perflab_model::nearest;
+use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_model::{Metric, Problem};
+use perflab_workload::Catalogue;
+
+use super::cases::{concerns, uses};
+
+/// All such problems.
+pub(super) fn problems(study: &Study, catalogue: &Catalogue, scope: &Scope) -> Vec<Problem> {
+    let mut found = Vec::new();
+    workloads(study, catalogue, &mut found);
+    for (name, factor) in &study.factor {
+        found.extend(factor_problem(name, factor, study, catalogue));
+        levels(name, factor, scope, &mut found);
+    }
+    monitors(study, &mut found);
+    fact_families(study, &mut found);
+    metrics(study, catalogue, &mut found);
+    found
+}
+
+fn workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+    for (name, workload) in &study.workload {
+        let wanted = uses(name, workload);
+        if catalogue.get(wanted).is_none() {
+            let key = if workload.uses.is_some() {
+                format!("workload.{name}.use")
+            } else {
+                format!("workload.{name}")
+            };
+            let hint = nearest::hint(wanted, catalogue.names());
+            found.push(Problem::new(key, format!("the catalogue has no workload `{wanted}`")).hint(hint));
+        }
+    }
+}
+
+fn factor_problem(name: &str, factor: &Factor, study: &Study, catalogue: &Catalogue) -> Option<Problem> {
+    if factor.kind == FactorKind::Label && factor.levels.len() > 1 {
+        let names: Vec<&str> = factor.levels.iter().map(|level| level.name.as_str()).collect();
+        let message =
+            format!("perflab cannot change `{name}` itself, and does not know which level is in force");
+        let hint = format!("say which one it is: --set {name}={}", names.join("|"));
+        return Some(Problem::new(format!("factor.{name}"), message).hint(hint));
+    }
+    let unused = factor.kind == FactorKind::Parameter
+        && !study.workload.iter().any(|(workload, use_)| {
+            catalogue
+                .get(uses(workload, use_))
+                .is_none_or(|definition| concerns(name, factor, workload, definition))
+        });
+    let parameter = factor.key.as_deref().unwrap_or(name);
+    unused.then(|| {
+        let names = parameter_names(study, catalogue);
+        let hint = nearest::hint(parameter, names.iter().map(String::as_str));
+        Problem::new(format!("factor.{name}"), format!("no workload here has a parameter `{parameter}`"))
+            .hint(hint)
+    })
+}
+
+fn parameter_names(study: &Study, catalogue: &Catalogue) -> Vec<String> {
+    let definitions =
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(uses(name, workload)));
+    definitions.flat_map(|definition| definition.parameters.keys().cloned()).collect()
+}
+
+fn levels(name: &str, factor: &Factor, scope: &Scope, found: &mut Vec<Problem>) {
+    let templates = matches!(factor.kind, FactorKind::Sysctl | FactorKind::File | FactorKind::Environment);
+    for (index, level) in factor.levels.iter().enumerate().filter(|_| templates) {
+        if let Err(error) = scope.render(&level.value.to_string()) {
+            found.push(Problem::new(format!("factor.{name}.levels[{index}]"), error.to_string()));
+        }
+    }
+}
+
+fn monitors(study: &Study, found: &mut Vec<Problem>) {
+    let known = || perflab_observe::monitors().iter().map(|monitor| monitor.name);
+    for (name, interval) in &study.monitors {
+        let key = format!("monitors.{name}");
+        if !known().any(|monitor| monitor == name) {
+            let names: Vec<&str> = known().collect();
+            let hint = nearest::hint(name, names.iter().copied());
+            found.push(Problem::new(&key, format!("there is no monitor `{name}`")).hint(hint));
+        }
+        if interval.0.0 < 1_000_000 {
+            found.push(
+                Problem::new(key, "is read too often").hint("1ms is the shortest interval; 100ms suits most"),
+            );
+        }
+    }
+}
+
+fn fact_families(study: &Study, found: &mut Vec<Problem>) {
+    let known: Vec<&str> = perflab_observe::fact_families().iter().map(|family| family.name).collect();
+    for (index, name) in study.facts.iter().flatten().enumerate() {
+        if !known.contains(&name.as_str()) {
+            let hint = nearest::hint(name, known.iter().copied());
+            let message = format!("there is no family of facts `{name}`");
+            found.push(Problem::new(format!("facts[{index}]"), message).hint(hint));
+        }
+    }
+}
+
+fn metrics(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
+    let definitions =
+        study.workload.iter().filter_map(|(name, workload)| catalogue.get(uses(name, workload)));
+    let known: Vec<String> =
+        definitions.flat_map(|definition| definition.metrics()).map(|metric| metric.name).collect();
+    for name in study.metric.keys().filter(|name| !known.contains(name)) {
+        let hint = nearest::hint(name, known.iter().map(String::as_str));
+        found.push(
+            Problem::new(format!("metric.{name}"), format!("no workload here measures `{name}`")).hint(hint),
+        );
+    }
+}
+
+/// The declared metrics, with the study's word on which of them are primary: naming any metric as
+/// primary makes the others explain.
+pub(super) fn chosen(study: &Study, declared: Vec<Metric>) -> Vec<Metric> {
+    let named = |name: &str| study.metric.get(name).map(|choice| choice.primary.unwrap_or(true));
+    let any = declared.iter().any(|metric| named(&metric.name) == Some(true));
+    let choose = |metric: Metric| {
+        let primary = named(&metric.name).unwrap_or(metric.primary && !any);
+        Metric { primary, ..metric }
+    };
+    declared.into_iter().map(choose).collect()
+}

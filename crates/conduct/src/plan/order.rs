@@ -1,0 +1,80 @@
+//! The order of slots: randomised complete blocks, or one case after the other.
+//!
+//! Blocks are the answer to drift: in simulation, running AAAA…BBBB under a 3 % drift gives 80 %
+//! false alarms, randomised blocks 5 % (field-notes/statistics.md, section 1).
+
+use perflab_model::Slot;
+use perflab_model::study::{Order, RunRules};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// The order's name as stored.
+pub(super) fn name(order: Order) -> &'static str {
+    match order {
+        Order::Randomised => "randomised",
+        Order::Sequential => "sequential",
+    }
+}
+
+/// All slots of `cases` cases. The same seed gives the same order on every machine.
+pub(super) fn slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+    match rules.order {
+        Order::Sequential => (0..cases).flat_map(|case| one_case(case, rules)).collect(),
+        Order::Randomised => randomised(cases, rules, seed),
+    }
+}
+
+fn one_case(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
+    let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup };
+    (0..rules.warmup).map(slot(true)).chain((0..rules.iterations).map(slot(false)))
+}
+
+fn randomised(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let warm = (0..rules.warmup).map(|block| (block, true));
+    let blocks = warm.chain((0..rules.iterations).map(|block| (block, false)));
+    blocks.flat_map(|(block, warmup)| shuffled(cases, block, warmup, &mut random)).collect()
+}
+
+fn shuffled(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {
+    let mut slots: Vec<Slot> =
+        (0..cases).map(|case| Slot { case, iteration: block, block, warmup }).collect();
+    slots.shuffle(random);
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(order: Order) -> RunRules {
+        RunRules { iterations: 20, warmup: 1, order, ..RunRules::default() }
+    }
+
+    #[test]
+    fn every_block_holds_every_case_once() {
+        let slots = slots(5, &rules(Order::Randomised), 7);
+        assert_eq!(slots.len(), 21 * 5);
+        for block in slots.chunks(5) {
+            let mut cases: Vec<u32> = block.iter().map(|slot| slot.case).collect();
+            cases.sort_unstable();
+            assert_eq!(cases, [0, 1, 2, 3, 4]);
+            assert!(block.iter().all(|slot| (slot.block, slot.warmup) == (block[0].block, block[0].warmup)));
+        }
+    }
+
+    #[test]
+    fn a_seed_fixes_the_order_and_another_changes_it() {
+        let rules = rules(Order::Randomised);
+        assert_eq!(slots(5, &rules, 7), slots(5, &rules, 7));
+        assert_ne!(slots(5, &rules, 7), slots(5, &rules, 8));
+    }
+
+    #[test]
+    fn a_sequential_order_finishes_a_case_before_the_next() {
+        let slots = slots(2, &rules(Order::Sequential), 0);
+        assert!(slots[..21].iter().all(|slot| slot.case == 0));
+        assert!(slots[0].warmup && !slots[1].warmup && slots[21].warmup);
+    }
+}

@@ -1,0 +1,17 @@
+//! Settings: levels that live in the kernel or in somebody's service, applied and put back.
+//!
+//! Every change is written to the undo journal *before* it is made, and undone in reverse at the
+//! end, on ^C, on failure, and at the next start after kill -9.
+
+mod bench;
+mod journal;
+mod knob;
+mod process;
+
+pub use bench::{Bench, Change};
+pub use journal::{Recovered, Undo, UndoJournal, recover, state_directory};
+pub use knob::{Knob, knobs};
+pub(crate) use process::command;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! The undo journal: one file a run, outside the archive, so that the next start finds it wherever
+//! that run's archive was.
+//!
+//! A line per change, flushed to disk before the change is made; a line when it is undone. The file
+//! is locked while its run lives: an unlocked journal belongs to a run that was killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::process;
+use crate::ConductError;
+
+/// How to put one thing back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undo {
+    /// Write a file's former content.
+    Write {
+        /// the file
+        path: PathBuf,
+        /// what it held
+        value: String,
+    },
+    /// Run a command.
+    Run {
+        /// whose level it is
+        factor: String,
+        /// its argv
+        argv: Vec<String>,
+    },
+    /// Unmount a file system.
+    Unmount {
+        /// the mount point
+        path: PathBuf,
+    },
+    /// Remove a folder that perflab made, or a file.
+    Remove {
+        /// the path
+        path: PathBuf,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Boot(String),
+    Change { number: u32, undo: Undo },
+    Undone { number: u32 },
+}
+
+/// The journal of a living run.
+#[derive(Debug)]
+pub struct UndoJournal {
+    path: PathBuf,
+    file: File,
+    pending: Vec<(u32, Undo)>,
+    next: u32,
+}
+
+/// Where journals lie: `$PERFLAB_STATE`, else `$XDG_STATE_HOME/perflab`, else `~/.local/state/perflab`.
+pub fn state_directory() -> PathBuf {
+    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    from("PERFLAB_STATE")
+        .or_else(|| from("XDG_STATE_HOME").map(|base| base.join("perflab")))
+        .or_else(|| from("HOME").map(|home| home.join(".local/state/perflab")))
+        .unwrap_or_else(|| std::env::temp_dir().join("perflab-state"))
+}
+
+impl UndoJournal {
+    /// Opens the journal of run `id` under `directory`, locked.
+    pub fn begin(directory: &Path, id: &str, boot_id: &str) -> Result<Self, ConductError> {
+        let path = directory.join(format!("undo-{id}.jsonl"));
+        let failed = |source| ConductError::Journal { path: path.clone(), source };
+        fs::create_dir_all(directory).map_err(failed)?;
+        let file = OpenOptions::new().create_new(true).append(true).open(&path).map_err(failed)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| failed(errno.into()))?;
+        let mut journal = UndoJournal { path, file, pending: Vec::new(), next: 0 };
+        journal.write(&Line::Boot(boot_id.into()))?;
+        Ok(journal)
+    }
+
+    /// Notes how to undo what is about to be done. Done only once this has returned.
+    pub fn promise(&mut self, undo: Undo) -> Result<u32, ConductError> {
+        let number = self.next;
+        self.write(&Line::Change { number, undo: undo.clone() })?;
+        self.next += 1;
+        self.pending.push((number, undo));
+        Ok(number)
+    }
+
+    /// Notes that change `number` is undone, or was never made.
+    pub fn settle(&mut self, number: u32) -> Result<(), ConductError> {
+        self.write(&Line::Undone { number })?;
+        self.pending.retain(|(pending, _)| *pending != number);
+        Ok(())
+    }
+
+    /// What is still to be undone, the latest first.
+    pub fn pending(&self) -> impl Iterator<Item = (u32, &Undo)> {
+        self.pending.iter().rev().map(|(number, undo)| (*number, undo))
+    }
+
+    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal.
+    pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
+        if let Some((_, undo)) = self.pending.iter().find(|(pending, _)| *pending == number) {
+            undo.perform()?;
+        }
+        self.settle(number)
+    }
+
+    /// Removes the journal when nothing is pending; otherwise it stays for the next start.
+    pub fn close(self) {
+        if self.pending.is_empty() {
+            // Left over, it would be found empty at the next start and removed then.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
+    fn write(&mut self, line: &Line) -> Result<(), ConductError> {
+        let failed = |source| ConductError::Journal { path: self.path.clone(), source };
+        let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
+    }
+}
+
+impl Undo {
+    /// Puts the thing back.
+    pub fn perform(&self) -> Result<(), ConductError> {
+        match self {
+            Undo::Write { path, value } => fs::write(path, value).map_err(|source| ConductError::Setting {
+                action: "restore",
+                path: path.clone(),
+                source,
+            }),
+            Undo::Run { argv, .. } => process::command(argv).map(drop),
+            Undo::Unmount { path } => unmount(path),
+            Undo::Remove { path } => remove(path),
+        }
+    }
+
+    /// What is put back, for people.
+    pub fn name(&self) -> String {
+        match self {
+            Undo::Write { path, value } => format!("{} = {value}", path.display()),
+            Undo::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
+            Undo::Unmount { path } => format!("unmount {}", path.display()),
+            Undo::Remove { path } => format!("remove {}", path.display()),
+        }
+    }
+
+    /// Whether a reboot has undone it already.
+    fn gone_with_the_boot(&self) -> bool {
+        matches!(self, Undo::Write { .. } | Undo::Unmount { .. })
+    }
+}
+
+fn unmount(path: &Path) -> Result<(), ConductError> {
+    if !is_mounted(path) {
+        return Ok(());
+    }
+    process::command(&["umount".into(), path.display().to_string()]).map(drop)
+}
+
+fn is_mounted(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(1) == path.to_str())
+}
+
+fn remove(path: &Path) -> Result<(), ConductError> {
+    // A folder that is still a mount point would take somebody's files with it.
+    let gone =
+        if path.is_dir() && !is_mounted(path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match gone {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(ConductError::Scratch { path: path.into(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was found of a killed run, and what became of it.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The run.
+    pub run: String,
+    /// What was put back.
+    pub undone: Vec<String>,
+    /// What could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// Undoes what killed runs left behind. Journals of living runs are left alone.
+pub fn recover(directory: &Path, boot_id: &str) -> Vec<Recovered> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let journals = entries.flatten().map(|entry| entry.path()).filter(|path| is_journal(path));
+    journals.filter_map(|path| recover_one(&path, boot_id)).collect()
+}
+
+fn is_journal(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("undo-") && name.ends_with(".jsonl")
+}
+
+fn recover_one(path: &Path, boot_id: &str) -> Option<Recovered> {
+    let file = OpenOptions::new().read(true).append(true).open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let (boot, mut pending) = read(&file);
+    if boot.as_deref() != Some(boot_id) {
+        pending.retain(|(_, undo)| !undo.gone_with_the_boot());
+    }
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let mut found =
+        Recovered { run: name.trim_start_matches("undo-").into(), undone: vec![], failed: vec![] };
+    let mut journal = UndoJournal { path: path.into(), file, pending, next: 0 };
+    let numbers: Vec<u32> = journal.pending().map(|(number, _)| number).collect();
+    for number in numbers {
+        let name =
+            journal.pending().find(|(n, _)| *n == number).map(|(_, undo)| undo.name()).unwrap_or_default();
+        match journal.undo(number) {
+            Ok(()) => found.undone.push(name),
+            Err(error) => found.failed.push(format!("{name}: {}", with_cause(&error))),
+        }
+    }
+    journal.close();
+    (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// The boot of the journal and what is pending in it. A torn last line is a change that was not made.
+fn read(file: &File) -> (Option<String>, Vec<(u32, Undo)>) {
+    let (mut boot, mut pending) = (None, Vec::new());
+    for line in BufReader::new(file).lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(Line::Boot(id)) => boot = Some(id),
+            Ok(Line::Change { number, undo }) => pending.push((number, undo)),
+            Ok(Line::Undone { number }) => pending.retain(|(other, _)| *other != number),
+            Err(_) => break,
+        }
+    }
+    (boot, pending)
+}

@@ -1,0 +1,100 @@
+//! A knob: one setting at one level, worked out from the study before anything is changed.
+
+use std::path::PathBuf;
+
+use perflab_model::Case;
+use perflab_model::expression::{ExpressionError, Scope};
+use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_observe::Root;
+
+/// One setting at the level that a case wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Knob {
+    /// A file of /proc or /sys and its wanted content.
+    File {
+        /// `sysctl vm.swappiness`, or the path
+        name: String,
+        /// the file
+        path: PathBuf,
+        /// what to write
+        value: String,
+    },
+    /// Commands of the user's, by factor.
+    Commands {
+        /// the factor's name
+        factor: String,
+        /// the level's name
+        level: String,
+        /// argv, empty for a level that changes nothing
+        apply: Vec<String>,
+        /// argv, empty likewise
+        undo: Vec<String>,
+    },
+    /// Caches to drop before each iteration: 1, 2 or 3. Nothing to undo.
+    DropCaches(u8),
+}
+
+impl Knob {
+    /// What it is called in events and messages.
+    pub fn name(&self) -> &str {
+        match self {
+            Knob::File { name, .. } => name,
+            Knob::Commands { factor, .. } => factor,
+            Knob::DropCaches(_) => "drop_caches",
+        }
+    }
+}
+
+/// The knobs of one case, in the study's order of factors.
+pub fn knobs(study: &Study, case: &Case, scope: &Scope, root: &Root) -> Result<Vec<Knob>, ExpressionError> {
+    let mut wanted = Vec::new();
+    for (name, level) in &case.levels {
+        if let Some(factor) = study.factor.get(name) {
+            wanted.extend(knob(name, factor, level, scope, root)?);
+        }
+    }
+    Ok(wanted)
+}
+
+fn knob(
+    name: &str,
+    factor: &Factor,
+    level: &str,
+    scope: &Scope,
+    root: &Root,
+) -> Result<Option<Knob>, ExpressionError> {
+    let Some(level) = factor.levels.iter().find(|candidate| candidate.name == level) else { return Ok(None) };
+    let key = factor.key.clone().unwrap_or_else(|| name.into());
+    Ok(match factor.kind {
+        FactorKind::Sysctl => Some(Knob::File {
+            path: root.path(&sysctl_path(&key)),
+            name: format!("sysctl {key}"),
+            value: scope.render(&level.value.to_string())?,
+        }),
+        FactorKind::File => Some(Knob::File {
+            path: root.path(&key),
+            name: key,
+            value: scope.render(&level.value.to_string())?,
+        }),
+        FactorKind::Commands => Some(Knob::Commands {
+            factor: name.into(),
+            level: level.name.clone(),
+            apply: level.apply.clone(),
+            undo: level.undo.clone(),
+        }),
+        FactorKind::DropCaches => {
+            level.value.number().filter(|which| *which > 0.0).map(|which| Knob::DropCaches(which as u8))
+        }
+        FactorKind::Parameter | FactorKind::Environment | FactorKind::Label => None,
+    })
+}
+
+/// `vm.swappiness` -> `/proc/sys/vm/swappiness`; a name that holds slashes already is taken as a path,
+/// as sysctl(8) does for interface names with dots.
+fn sysctl_path(key: &str) -> String {
+    if key.contains('/') {
+        format!("/proc/sys/{key}")
+    } else {
+        format!("/proc/sys/{}", key.replace('.', "/"))
+    }
+}

@@ -1,0 +1,130 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn file(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn knob(path: &Path, value: &str) -> Knob {
+    Knob::File { name: path.display().to_string(), path: path.into(), value: value.into() }
+}
+
+fn bench(directory: &Path) -> Bench {
+    Bench::new(UndoJournal::begin(&directory.join("state"), "R1", "boot").unwrap())
+}
+
+#[test]
+fn settings_come_back_in_reverse_and_the_journal_goes() {
+    let home = tempfile::tempdir().unwrap();
+    let swappiness = file(home.path(), "swappiness", "60\n");
+    let thp = file(home.path(), "enabled", "always [madvise] never\n");
+    let mut bench = bench(home.path());
+    let changes = bench.set(&[knob(&swappiness, "10"), knob(&thp, "never")]).unwrap();
+    assert_eq!((changes[0].from.as_str(), changes[1].from.as_str()), ("60", "madvise"));
+    bench.set(&[knob(&swappiness, "20"), knob(&thp, "never")]).unwrap();
+    assert_eq!(fs::read_to_string(&swappiness).unwrap(), "20");
+    let (undone, failed) = bench.undo();
+    assert_eq!((undone.len(), failed.len()), (2, 0));
+    assert!(undone[0].ends_with("enabled = madvise"), "{undone:?}");
+    assert_eq!(fs::read_to_string(&swappiness).unwrap(), "60");
+    assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_setting_that_is_already_so_is_not_touched() {
+    let home = tempfile::tempdir().unwrap();
+    let range = file(home.path(), "range", "32768\t60999\n");
+    let mut bench = bench(home.path());
+    assert_eq!(bench.set(&[knob(&range, "32768 60999")]).unwrap(), []);
+    assert_eq!(bench.undo().0.len(), 0);
+}
+
+#[test]
+fn commands_undo_the_old_level_before_the_new_one() {
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("log");
+    let say = |word: &str| vec!["sh".into(), "-c".into(), format!("echo {word} >> {}", log.display())];
+    let level = |name: &str| Knob::Commands {
+        factor: "daemon".into(),
+        level: name.into(),
+        apply: say(&format!("+{name}")),
+        undo: say(&format!("-{name}")),
+    };
+    let off = Knob::Commands { factor: "daemon".into(), level: "off".into(), apply: vec![], undo: vec![] };
+    let mut bench = bench(home.path());
+    for knob in [off.clone(), level("a"), level("a"), level("b"), off, level("b")] {
+        bench.set(&[knob]).unwrap();
+    }
+    bench.undo();
+    assert_eq!(
+        fs::read_to_string(&log).unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["+a", "-a", "+b", "-b", "+b", "-b"]
+    );
+}
+
+#[test]
+fn a_killed_run_is_undone_at_the_next_start_and_a_living_one_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    let setting = file(home.path(), "swappiness", "60\n");
+    let mut bench = bench(home.path());
+    bench.set(&[knob(&setting, "10")]).unwrap();
+    assert!(recover(&state, "boot").is_empty(), "its run lives: the journal is locked");
+    // Killed: the lock goes with the process, the journal stays.
+    drop(bench);
+    let found = recover(&state, "boot");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].run, "R1");
+    assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
+    assert!(recover(&state, "boot").is_empty());
+}
+
+#[test]
+fn a_reboot_has_undone_files_already() {
+    let home = tempfile::tempdir().unwrap();
+    let setting = file(home.path(), "swappiness", "60\n");
+    let mut bench = bench(home.path());
+    bench.set(&[knob(&setting, "10")]).unwrap();
+    drop(bench);
+    fs::write(&setting, "the new boot's own").unwrap();
+    assert!(recover(&home.path().join("state"), "another boot").is_empty());
+    assert_eq!(fs::read_to_string(&setting).unwrap(), "the new boot's own");
+}
+
+#[test]
+fn what_cannot_be_undone_is_said_and_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let mut bench = bench(home.path());
+    let level = Knob::Commands {
+        factor: "daemon".into(),
+        level: "on".into(),
+        apply: vec!["true".into()],
+        undo: vec!["false".into()],
+    };
+    bench.set(&[level]).unwrap();
+    let (undone, failed) = bench.undo();
+    assert_eq!((undone.len(), failed.len()), (0, 1));
+    let again = recover(&home.path().join("state"), "boot");
+    assert_eq!(again[0].failed.len(), 1);
+}
+
+#[test]
+fn a_failing_apply_is_undone_too() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = home.path().join("undone");
+    let mut bench = bench(home.path());
+    let level = Knob::Commands {
+        factor: "daemon".into(),
+        level: "on".into(),
+        apply: vec!["sh".into(), "-c".into(), "echo no such daemon >&2; exit 3".into()],
+        undo: vec!["touch".into(), trace.display().to_string()],
+    };
+    let said = bench.set(&[level]).unwrap_err().to_string();
+    assert!(said.contains("no such daemon"), "{said}");
+    bench.undo();
+    assert!(trace.exists());
+}

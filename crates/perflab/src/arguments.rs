@@ -1,0 +1,321 @@
+//! The command line, as clap reads it. Nothing below this module sees clap.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Tells you what a change does to a Linux system: runs workloads over and over, records what the
+/// kernel did meanwhile, and shows the difference.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_long_help = AFTER)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const AFTER: &str = "\
+A first run, with nothing to set up:
+  perflab run quickstart
+  perflab compare @latest --by pages
+
+Runs are named by the shortest unique beginning of their id, by their label, by @latest
+(@latest~1 is the one before), or by the path of an exported file.
+
+Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
+or the run was stopped, 5 a regression was found (--fail-if).";
+
+/// Options of every verb.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Directory that holds the runs
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere", env = "PERFLAB_ARCHIVE")]
+    pub archive: Option<PathBuf>,
+    /// Directory with further workload definitions (may be repeated)
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub workloads: Vec<PathBuf>,
+    /// How tables are printed
+    #[arg(long, global = true, value_enum, default_value_t = FormatName::Table, help_heading = "Everywhere")]
+    pub format: FormatName,
+    /// Say nothing on stderr but warnings and errors
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    pub quiet: bool,
+}
+
+/// The formats of `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// for people
+    Table,
+    /// every number, versioned
+    Json,
+    /// for spreadsheets
+    Csv,
+    /// for mails and issues
+    Markdown,
+}
+
+impl From<FormatName> for perflab_present::table::Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Table => Self::Table,
+            FormatName::Json => Self::Json,
+            FormatName::Csv => Self::Csv,
+            FormatName::Markdown => Self::Markdown,
+        }
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a study: progress, table and report at the end
+    Run(Run),
+    /// Compare runs, or the levels of a factor within a run
+    Compare(Compare),
+    /// Write one HTML file that shows runs and their difference, offline
+    Report(Report),
+    /// List the runs of the archive
+    List,
+    /// Show one run: what was done, how it went, medians
+    Show(Show),
+    /// Show what differs between two runs: facts, study, plan
+    Diff(Diff),
+    /// Remove old runs (says what it would do; --apply does it)
+    Prune(Prune),
+    /// Write a run as one portable file
+    Export(Export),
+    /// Take a portable file into the archive
+    Import(Import),
+    /// Check, expand, describe or begin a study file
+    Study(Study),
+    /// List, show, install or try the benchmarks of the catalogue
+    Workload(Workload),
+    /// List the monitors and what they record
+    Monitor,
+    /// Check this machine for measuring: facts, and what disturbs
+    Check(Check),
+    /// Put back settings that a killed run left behind
+    Undo,
+    /// Run a built-in load (what the catalogue's own workloads call)
+    #[command(hide = true)]
+    Load(Load),
+}
+
+/// `perflab run`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// A study file, or the name of a shipped study (`perflab study list`)
+    pub study: String,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// Keep one level of a factor: `--set pages=huge` (comma-separated or repeated)
+    #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
+    pub set: Vec<String>,
+    /// Only this workload of the study
+    #[arg(long, value_name = "WORKLOAD")]
+    pub only: Option<String>,
+    /// Seed of the random order
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Iterations of each case, instead of the study's number
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<u32>,
+    /// Install missing workloads first
+    #[arg(long)]
+    pub install: bool,
+    /// Allow what destroys data: formatting the study's partition
+    #[arg(long)]
+    pub apply: bool,
+    /// Where scratch directories and disk images are made
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Write no report
+    #[arg(long)]
+    pub no_report: bool,
+}
+
+/// `perflab compare`
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The baseline, then one or more candidates; with --by, the one run (or its repetitions)
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    /// Exit with 5 where this is found: `worse`, `worse:2%` (worse by more than 2 %), `unclear`
+    #[arg(long, value_name = "VERDICT[:CHANGE]")]
+    pub fail_if: Option<String>,
+    /// Only this metric (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// Confidence of the intervals
+    #[arg(long, default_value_t = 0.95)]
+    pub confidence: f64,
+    /// The relative change that matters, where a study gives none for the metric
+    #[arg(long, default_value = "3%", value_name = "PERCENT")]
+    pub margin: String,
+}
+
+/// `perflab report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The baseline first
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// The file to write (default: reports/ID.html in the archive)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `perflab show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// What its command printed in this iteration (a number of the list of iterations)
+    #[arg(long, value_name = "SLOT")]
+    pub output: Option<u32>,
+    /// Every iteration, in order of time
+    #[arg(long)]
+    pub iterations: bool,
+    /// Every fact
+    #[arg(long)]
+    pub facts: bool,
+}
+
+/// `perflab diff`
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The one
+    pub first: String,
+    /// The other
+    pub second: String,
+}
+
+/// `perflab prune`
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Keep this many of the latest runs
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Remove runs older than this: 30d, 12h
+    #[arg(long, value_name = "AGE")]
+    pub older_than: Option<String>,
+    /// Remove labelled runs too
+    #[arg(long)]
+    pub labelled: bool,
+    /// Do it
+    #[arg(long)]
+    pub apply: bool,
+}
+
+/// `perflab export`
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The run
+    pub run: String,
+    /// The file (default: ID.perflab here)
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// `perflab import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// A file that `perflab export` wrote
+    pub file: PathBuf,
+}
+
+/// `perflab study`
+#[derive(Debug, Args)]
+pub struct Study {
+    #[command(subcommand)]
+    pub verb: StudyVerb,
+}
+
+/// The verbs of studies.
+#[derive(Debug, Subcommand)]
+pub enum StudyVerb {
+    /// Say what is wrong with a study, with line, key and hint
+    Check {
+        /// the file, or a shipped study's name
+        study: String,
+    },
+    /// Print every case in its order, with every setting
+    Expand {
+        /// the file, or a shipped study's name
+        study: String,
+        /// Keep one level of a factor
+        #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
+        set: Vec<String>,
+        /// Seed of the random order
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Print the JSON Schema of studies, for editors
+    Schema,
+    /// Write a commented study to begin with
+    New {
+        /// the file to write (never overwritten); `-` for standard output
+        file: PathBuf,
+    },
+    /// List the shipped studies
+    List,
+}
+
+/// `perflab workload`
+#[derive(Debug, Args)]
+pub struct Workload {
+    #[command(subcommand)]
+    pub verb: WorkloadVerb,
+}
+
+/// The verbs of workloads.
+#[derive(Debug, Subcommand)]
+pub enum WorkloadVerb {
+    /// List the catalogue
+    List,
+    /// Show one workload: what it measures, parameters, metrics, how it is run
+    Show {
+        /// its name
+        name: String,
+    },
+    /// Install it: packages of this distribution, or a source archive
+    Install {
+        /// its name
+        name: String,
+        /// Do it (otherwise the commands are printed)
+        #[arg(long)]
+        apply: bool,
+    },
+    /// Run it once and print what it measured
+    Try {
+        /// its name
+        name: String,
+        /// Parameters: `threads=2`
+        #[arg(value_name = "PARAMETER=VALUE")]
+        parameters: Vec<String>,
+    },
+}
+
+/// `perflab check`
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Print every fact
+    #[arg(long)]
+    pub facts: bool,
+}
+
+/// `perflab load`
+#[derive(Debug, Args)]
+pub struct Load {
+    /// The load's name and its options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub arguments: Vec<OsString>,
+}

@@ -1,0 +1,66 @@
+//! Where errors are said: once, on stderr, with the place in the file where there is one.
+
+use std::io::{self, IsTerminal};
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
+use perflab_model::{Problem, Problems};
+
+/// Whether the error is only that nobody reads our output any more (`perflab list | head`).
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(io)
+}
+
+/// Prints an error and its causes.
+pub fn print(error: &anyhow::Error) {
+    match error.downcast_ref::<Problems>() {
+        Some(problems) => print_problems(problems),
+        None => print_chain(error),
+    }
+}
+
+fn print_chain(error: &anyhow::Error) {
+    let mut said = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        // A transparent error repeats its source.
+        if !said.ends_with(&text) {
+            said = if said.is_empty() { text } else { format!("{said}: {text}") };
+        }
+    }
+    eprintln!("error: {said}");
+}
+
+/// For a person, the line of the file with a mark; for a pipe, one line a problem that editors can jump to.
+fn print_problems(problems: &Problems) {
+    if !io::stderr().is_terminal() {
+        for line in problems.to_string().lines() {
+            eprintln!("error: {line}");
+        }
+        return;
+    }
+    let theme = match std::env::var_os("NO_COLOR") {
+        Some(_) => GraphicalTheme::unicode_nocolor(),
+        None => GraphicalTheme::unicode(),
+    };
+    let handler = GraphicalReportHandler::new_themed(theme);
+    for problem in &problems.list {
+        let report = report(problems, problem);
+        let mut text = String::new();
+        if handler.render_report(&mut text, report.as_ref()).is_ok() {
+            eprint!("{text}");
+        }
+    }
+}
+
+fn report(problems: &Problems, problem: &Problem) -> Report {
+    let key = if problem.key.is_empty() { String::new() } else { format!("`{}`: ", problem.key) };
+    let mut diagnostic = MietteDiagnostic::new(format!("{key}{}", problem.message));
+    diagnostic.help = problem.hint.clone();
+    if let Some(span) = &problem.span {
+        diagnostic.labels = Some(vec![LabeledSpan::underline(span.clone())]);
+    }
+    Report::new(diagnostic).with_source_code(NamedSource::new(&problems.file, problems.text.clone()))
+}

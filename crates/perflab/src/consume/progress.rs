@@ -1,0 +1,115 @@
+//! The progress bar: what is being done, how far it is, how long it still takes. On stderr, and only
+//! a few lines where stderr is no terminal.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perflab_model::event::Phase;
+use perflab_model::{Event, Manifest, Outcome, What};
+
+use super::Consumer;
+
+/// Shows a run as it goes.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    quiet: bool,
+    terminal: bool,
+    manifest: Option<Box<Manifest>>,
+    failed: u32,
+}
+
+const STYLE: &str = "{spinner:.dim} {bar:32.cyan/dim} {pos}/{len}  {prefix}  {wide_msg:.dim}";
+
+impl Progress {
+    /// A bar that waits for the first event.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let shown = terminal && !quiet;
+        let target = if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        if let Ok(style) = ProgressStyle::with_template(STYLE) {
+            bar.set_style(style.progress_chars("━━─"));
+        }
+        Progress { bar, quiet, terminal, manifest: None, failed: 0 }
+    }
+
+    fn say(&self, text: &str) {
+        if self.terminal && !self.quiet {
+            self.bar.println(text);
+        } else if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    fn began(&mut self, manifest: &Manifest) {
+        let (cases, slots) = (manifest.plan.cases.len(), manifest.plan.slots.len());
+        self.bar.set_length(slots as u64);
+        let order = &manifest.plan.order;
+        self.say(&format!("{}: {cases} cases, {slots} iterations, {order} order", manifest.study.title));
+        self.manifest = Some(Box::new(manifest.clone()));
+    }
+
+    fn iteration(&self, slot: u32) {
+        let Some(manifest) = &self.manifest else { return };
+        let case = manifest.plan.slots.get(slot as usize).and_then(|slot| manifest.plan.case(slot.case));
+        self.bar.set_message(case.map(perflab_model::Case::label).unwrap_or_default());
+    }
+
+    fn ended(&mut self, slot: u32, outcome: &Outcome) {
+        let reason = match outcome {
+            Outcome::Ok => return,
+            Outcome::Failed { reason } => reason.clone(),
+            Outcome::TimedOut { limit } => format!("stopped with all its children at its time limit of {limit}"),
+            Outcome::Interrupted => "interrupted".into(),
+        };
+        self.failed += 1;
+        let case = self.manifest.as_ref().and_then(|manifest| {
+            let slot = manifest.plan.slots.get(slot as usize)?;
+            Some(manifest.plan.case(slot.case)?.label())
+        });
+        self.warn(&format!("warning: {} (iteration {slot}): {reason}", case.unwrap_or_default()));
+    }
+
+    fn phase(&self, phase: Phase) {
+        let text = match phase {
+            Phase::Check => "checking",
+            Phase::Install => "installing",
+            Phase::Prepare => "preparing",
+            Phase::Apply => "applying settings",
+            Phase::Warmup => "warm-up",
+            Phase::Iterate => "measuring",
+            Phase::Undo => "undoing settings",
+            Phase::Finish => "writing tables",
+        };
+        self.bar.set_prefix(text);
+    }
+}
+
+impl Consumer for Progress {
+    fn take(&mut self, event: &Event) -> anyhow::Result<()> {
+        match &event.what {
+            What::Began(manifest) => self.began(manifest),
+            What::Phase(phase) => self.phase(*phase),
+            What::IterationBegan { slot } => self.iteration(*slot),
+            What::IterationEnded { slot, outcome, .. } => self.ended(*slot, outcome),
+            What::Progress { done, remaining, .. } => {
+                self.bar.set_position(u64::from(*done));
+                if let Some(remaining) = remaining {
+                    let seconds = Duration::from(*remaining).as_secs();
+                    self.bar.set_prefix(format!("{}:{:02} left", seconds / 60, seconds % 60));
+                }
+            }
+            What::Warning { message, advice } => self.warn(&format!("warning: {message}; {advice}")),
+            What::Gap(gap) => self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason)),
+            What::Ended { .. } => self.bar.finish_and_clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+}

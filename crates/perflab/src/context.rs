@@ -1,0 +1,92 @@
+//! What every verb needs: the archive, the catalogue, how to print.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use perflab_archive::Archive;
+use perflab_observe::Root;
+use perflab_present::table::{Format, Grid};
+use perflab_workload::Catalogue;
+
+use crate::arguments::Global;
+
+/// The command line's global options, resolved.
+#[derive(Debug)]
+pub struct Context {
+    archive: PathBuf,
+    workloads: Vec<PathBuf>,
+    /// table, json, csv or markdown
+    pub format: Format,
+    /// no talk on stderr but errors and warnings
+    pub quiet: bool,
+    /// colour on stdout
+    pub colour: bool,
+    /// width of the terminal, where stdout is one
+    pub width: Option<usize>,
+    /// root of /proc and /sys
+    pub root: Root,
+}
+
+impl Context {
+    /// Resolves the global options.
+    pub fn new(global: &Global) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let wanted = std::env::var_os("NO_COLOR").is_none();
+        Context {
+            archive: Archive::locate(global.archive.as_deref()),
+            workloads: global.workloads.clone(),
+            format: global.format.into(),
+            quiet: global.quiet,
+            colour: terminal && wanted,
+            width: terminal.then(terminal_width).flatten(),
+            root: Root::host(),
+        }
+    }
+
+    /// The archive, made where it is not there yet.
+    pub fn archive(&self) -> anyhow::Result<Archive> {
+        Archive::open(&self.archive).with_context(|| format!("cannot open the archive {}", self.archive.display()))
+    }
+
+    /// Where the archive lies.
+    pub fn archive_path(&self) -> &std::path::Path {
+        &self.archive
+    }
+
+    /// The embedded workloads and those of `--workloads`.
+    pub fn catalogue(&self) -> anyhow::Result<Catalogue> {
+        let mut catalogue = Catalogue::embedded()?;
+        for directory in &self.workloads {
+            catalogue.extend(directory)?;
+        }
+        Ok(catalogue)
+    }
+
+    /// Prints a grid in the wanted format.
+    pub fn print(&self, grid: &Grid) -> anyhow::Result<()> {
+        self.write(&grid.render(self.format, self.width)?)
+    }
+
+    /// Prints text that is data.
+    pub fn write(&self, text: &str) -> anyhow::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            stdout.write_all(b"\n")?;
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// Says something on stderr, unless `--quiet`.
+    pub fn say(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

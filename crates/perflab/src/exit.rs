@@ -1,0 +1,63 @@
+//! Exit codes, for scripts. They are part of the interface: documented in `--help` and the book.
+
+use std::process::ExitCode;
+
+use perflab_conduct::ConductError;
+use perflab_model::Problems;
+
+/// What the process tells its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// all is well
+    Fine = 0,
+    /// something unexpected
+    Unexpected = 1,
+    /// the command line or a file that the user wrote is wrong
+    Usage = 2,
+    /// the environment refuses: root, a package, room
+    Refused = 3,
+    /// a workload failed, or the run was stopped
+    WorkloadFailed = 4,
+    /// `--fail-if` found what it looks for
+    Regression = 5,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A mistake of the user's that has no type of its own below.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}; {hint}")]
+pub struct Usage {
+    /// what is wrong
+    pub message: String,
+    /// what to do
+    pub hint: String,
+}
+
+impl Usage {
+    /// A usage error.
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Usage { message: message.into(), hint: hint.into() }
+    }
+}
+
+/// The code of an error that ended a verb.
+pub fn of(error: &anyhow::Error) -> Exit {
+    if error.is::<Problems>() || error.is::<Usage>() || usage_of_a_room(error) {
+        return Exit::Usage;
+    }
+    match error.downcast_ref::<ConductError>() {
+        Some(ConductError::Refused(_)) => Exit::Refused,
+        _ => Exit::Unexpected,
+    }
+}
+
+fn usage_of_a_room(error: &anyhow::Error) -> bool {
+    error.is::<perflab_analyze::AnalyzeError>()
+        || error.is::<perflab_workload::CatalogueError>()
+        || error.downcast_ref::<perflab_archive::ArchiveError>().is_some_and(perflab_archive::ArchiveError::is_usage)
+}

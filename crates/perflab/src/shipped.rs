@@ -1,0 +1,70 @@
+//! The studies that ship inside the binary, from the folder `studies/`.
+
+use std::path::Path;
+
+use perflab_model::study::Source;
+
+use crate::exit::Usage;
+
+/// One shipped study.
+#[derive(Debug)]
+pub struct Shipped {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// All of them; a test holds this table against the folder.
+pub const STUDIES: &[Shipped] = &[
+    Shipped { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
+    Shipped { name: "memory", text: include_str!("../../../studies/memory.toml") },
+    Shipped { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
+    Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
+];
+
+/// What `perflab study new` writes.
+pub const STARTER: &str = include_str!("../../../studies/starter.toml");
+
+/// The study that the user named: a file, else a shipped one.
+pub fn find(name: &str) -> anyhow::Result<Source> {
+    if Path::new(name).is_file() {
+        let text = std::fs::read_to_string(name);
+        let text = text.map_err(|error| Usage::new(format!("cannot read the study {name}: {error}"), "it must be a text in UTF-8"))?;
+        return Ok(Source::new(name, text));
+    }
+    match STUDIES.iter().find(|study| study.name == name) {
+        Some(study) => Ok(Source::new(study.name, study.text)),
+        None => {
+            let known = perflab_model::nearest::hint(name, STUDIES.iter().map(|study| study.name));
+            Err(Usage::new(format!("there is no study file `{name}`, nor a shipped study of that name"), known).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_holds_the_whole_folder() {
+        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies")).unwrap();
+        let files: BTreeSet<String> = folder
+            .filter_map(|entry| entry.unwrap().file_name().to_str().unwrap().strip_suffix(".toml").map(str::to_owned))
+            .filter(|name| name != "starter")
+            .collect();
+        let table: BTreeSet<String> = STUDIES.iter().map(|study| study.name.to_owned()).collect();
+        assert_eq!(files, table);
+    }
+
+    #[test]
+    fn every_shipped_study_and_the_starter_read() {
+        for (name, text) in STUDIES.iter().map(|study| (study.name, study.text)).chain([("starter", STARTER)]) {
+            if let Err(problems) = Source::new(name, text).read() {
+                panic!("{problems}");
+            }
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! One module a verb, or a family of small ones: from a spec to one call, and its result printed.
+
+pub mod compare;
+pub mod laboratory;
+pub mod report;
+pub mod run;
+pub mod runs;
+pub mod show;
+pub mod study;
+pub mod workload;

@@ -1,0 +1,107 @@
+//! `perflab monitor|check|undo`: the laboratory itself.
+
+use perflab_conduct::settings::{recover, state_directory};
+use perflab_model::{Facts, Value};
+use perflab_present::table::Grid;
+
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// `perflab monitor`
+pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(&["monitor", "source", "records", "needs"]);
+    for kind in perflab_observe::monitors() {
+        grid.row([kind.name, kind.source, kind.about, kind.needs].map(str::to_owned).to_vec());
+    }
+    context.print(&grid)?;
+    Ok(Exit::Fine)
+}
+
+/// `perflab undo`
+pub fn undo(context: &Context) -> anyhow::Result<Exit> {
+    let found = recover(&state_directory(), &perflab_observe::boot_id(&context.root));
+    if found.is_empty() {
+        context.say("no run left a setting behind");
+    }
+    let mut failed = false;
+    for run in found {
+        run.undone.iter().for_each(|setting| context.say(format!("{}: put back {setting}", run.run)));
+        run.failed.iter().for_each(|setting| eprintln!("warning: {}: not put back: {setting}", run.run));
+        failed |= !run.failed.is_empty();
+    }
+    Ok(if failed { Exit::Refused } else { Exit::Fine })
+}
+
+/// `perflab check`
+pub fn check(context: &Context, wanted: &arguments::Check) -> anyhow::Result<Exit> {
+    let facts = perflab_observe::facts(&context.root, None)?;
+    if wanted.facts {
+        context.print(&facts_grid(&facts))?;
+        return Ok(Exit::Fine);
+    }
+    let mut grid = Grid::new(&["what", "found", "better", "why"]);
+    for finding in FINDINGS.iter().filter_map(|rule| rule.apply(&facts)) {
+        grid.row(finding);
+    }
+    context.print(&grid)?;
+    context.say("`perflab check --facts` prints everything that a run records of this machine");
+    Ok(Exit::Fine)
+}
+
+/// Facts as a table: key, value, source.
+pub fn facts_grid(facts: &Facts) -> Grid {
+    let mut grid = Grid::new(&["fact", "value", "source"]);
+    for (key, fact) in &facts.0 {
+        grid.row(vec![key.clone(), fact.value.to_string(), fact.source.clone()]);
+    }
+    grid
+}
+
+/// Something that disturbs measurements, and how to see it in the facts.
+struct Rule {
+    fact: &'static str,
+    bad: fn(&Value) -> bool,
+    better: &'static str,
+    why: &'static str,
+}
+
+impl Rule {
+    fn apply(&self, facts: &Facts) -> Option<Vec<String>> {
+        let value = facts.get(self.fact)?;
+        (self.bad)(value).then(|| vec![self.fact.into(), value.to_string(), self.better.into(), self.why.into()])
+    }
+}
+
+const FINDINGS: &[Rule] = &[
+    Rule {
+        fact: "cpu.governor",
+        bad: |value| value.to_string() != "performance",
+        better: "performance",
+        why: "the clock follows the load, so the first iterations are slower",
+    },
+    Rule {
+        fact: "load.1",
+        bad: |value| value.number().is_some_and(|load| load > 0.5),
+        better: "below 0.5",
+        why: "something else is running",
+    },
+    Rule {
+        fact: "clocksource",
+        bad: |value| !matches!(value.to_string().as_str(), "tsc" | "kvm-clock" | "arch_sys_counter"),
+        better: "tsc",
+        why: "reading the clock is a slow system call",
+    },
+    Rule {
+        fact: "hypervisor.present",
+        bad: |value| *value == Value::Bool(true),
+        better: "bare metal",
+        why: "neighbours and steal time are part of what is measured",
+    },
+    Rule {
+        fact: "kernel.taint",
+        bad: |value| value.number().is_some_and(|taint| taint != 0.0),
+        better: "0",
+        why: "foreign modules or warnings: the kernel is not the one you think of",
+    },
+];

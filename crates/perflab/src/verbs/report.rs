@@ -1,0 +1,83 @@
+//! `perflab report`, and what `perflab run` shows at its end.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
+use perflab_archive::RunDir;
+use perflab_present::report::{ReportInput, RunInput, render};
+
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Writes one HTML file about runs.
+pub fn run(context: &Context, wanted: &arguments::Report) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let sides = wanted.runs.iter().map(|name| crate::sides::side(&archive, name)).collect::<Result<Vec<_>, _>>()?;
+    let found = wanted.runs.iter().map(|name| archive.find(name)).collect::<Result<Vec<_>, _>>()?;
+    let runs: Vec<RunDir> = found.into_iter().flatten().collect();
+    let path = match (&wanted.output, runs.first()) {
+        (Some(path), _) => path.clone(),
+        (None, Some(run)) => default_path(context, run)?,
+        (None, None) => PathBuf::from("perflab-report.html"),
+    };
+    write(&path, &runs, comparisons(&sides)?)?;
+    context.say("report:");
+    context.write(&path.display().to_string())?;
+    Ok(Exit::Fine)
+}
+
+/// After a run: the comparison of each factor on stdout, the report's name on stderr.
+pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Result<()> {
+    let side = Side { name: run.short().to_owned(), runs: vec![run.record()?] };
+    let comparisons = by_factors(&side)?;
+    for comparison in &comparisons {
+        context.write(&perflab_present::table::render(comparison, context.format, context.width, context.colour)?)?;
+    }
+    if comparisons.is_empty() {
+        super::show::print(context, run)?;
+    }
+    context.say(format!("run: {} in {}", run.short(), context.archive_path().display()));
+    if !no_report {
+        let path = default_path(context, run)?;
+        write(&path, std::slice::from_ref(run), comparisons)?;
+        context.say(format!("report: {}", path.display()));
+    }
+    Ok(())
+}
+
+fn default_path(context: &Context, run: &RunDir) -> anyhow::Result<PathBuf> {
+    let directory = context.archive_path().join("reports");
+    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    Ok(directory.join(format!("{}.html", run.id())))
+}
+
+/// One run is compared by its factors, several with the first.
+fn comparisons(sides: &[Side]) -> anyhow::Result<Vec<Comparison>> {
+    match sides.split_first() {
+        Some((side, [])) => by_factors(side),
+        Some((baseline, candidates)) => Ok(vec![compare(baseline, candidates, &Options::default())?]),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A comparison for every factor that the run varied. A run without a sample has none.
+fn by_factors(side: &Side) -> anyhow::Result<Vec<Comparison>> {
+    let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else { return Ok(Vec::new()) };
+    let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
+    let compared = varied.map(|(factor, _)| compare_by_factor(side, factor, &Options::default()));
+    Ok(compared.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<()> {
+    let inputs = runs.iter().map(input).collect::<anyhow::Result<Vec<_>>>()?;
+    let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
+    let html = render(&ReportInput { title, comparisons, runs: inputs })?;
+    std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
+}
+
+fn input(run: &RunDir) -> anyhow::Result<RunInput> {
+    let series = run.monitors()?.iter().map(|monitor| run.series(monitor)).collect::<Result<Vec<_>, _>>()?;
+    Ok(RunInput { record: run.record()?, series })
+}

@@ -1,0 +1,127 @@
+//! `perflab run STUDY`
+
+use std::sync::mpsc::channel;
+
+use anyhow::Context as _;
+use perflab_archive::RunDir;
+use perflab_conduct::settings::{recover, state_directory};
+use perflab_conduct::{Choices, ConductError, Host, Permissions, Stop, Target, plan};
+use perflab_model::{Manifest, Status};
+
+use crate::arguments;
+use crate::consume::{Progress, Recording, feed};
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::{manifest, shipped};
+
+/// Runs a study and shows what came out.
+pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
+    undo_leftovers(context);
+    let manifest = prepare(context, wanted)?;
+    let stop = Stop::new();
+    on_interrupt(&stop)?;
+    let host = Host {
+        root: context.root.clone(),
+        state: state_directory(),
+        perflab: std::env::current_exe().context("cannot find perflab's own binary")?,
+        catalogue: context.catalogue()?,
+    };
+    let permissions =
+        Permissions { apply: wanted.apply, install: wanted.install, scratch: wanted.scratch.clone() };
+    let (status, run) = carry_out(context, &host, &manifest, &permissions, &stop)?;
+    super::report::after_run(context, &run, wanted.no_report)?;
+    Ok(exit(context, status, &run))
+}
+
+/// Settings of a killed run first: they would be part of what is measured.
+pub fn undo_leftovers(context: &Context) {
+    for found in recover(&state_directory(), &perflab_observe::boot_id(&context.root)) {
+        let count = found.undone.len();
+        eprintln!("perflab: run {} was killed; put back {count} of its settings: {}", found.run, found.undone.join(", "));
+        for failed in found.failed {
+            eprintln!("warning: still not put back: {failed}");
+        }
+    }
+}
+
+fn prepare(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Manifest> {
+    let source = shipped::find(&wanted.study)?;
+    let mut study = source.read()?;
+    if let Some(iterations) = wanted.iterations {
+        study.run.iterations = iterations.max(1);
+    }
+    let mut facts = perflab_observe::facts(&context.root, study.facts.as_deref())?;
+    let catalogue = context.catalogue()?;
+    let seed = wanted.seed.or(study.run.seed).unwrap_or_else(rand::random);
+    study.run.seed = Some(seed);
+    let choices = Choices { set: choices(&wanted.set)?, only: wanted.only.clone(), seed };
+    let plan = plan(&study, &catalogue, &facts, &choices).map_err(|found| source.problems(found))?;
+    for name in plan.metrics.keys() {
+        if let Some(version) = catalogue.get(name).and_then(perflab_workload::Definition::version) {
+            facts.add(&format!("workload.{name}.version"), version.as_str(), "its version command");
+        }
+    }
+    let study = perflab_conduct::plan::narrowed(&study, &choices).map_err(|found| source.problems(found))?;
+    Ok(manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root))
+}
+
+/// `factor=level` pairs.
+pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((factor, level)) => Ok((factor.trim().to_owned(), level.trim().to_owned())),
+        None => Err(Usage::new(format!("`--set {text}` is not FACTOR=LEVEL"), "write, for example, --set pages=huge")),
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// ^C once stops cleanly; twice ends the process, and the next start undoes what is left.
+fn on_interrupt(stop: &Stop) -> anyhow::Result<()> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, stop.flag())?;
+        signal_hook::flag::register(signal, stop.flag())?;
+    }
+    Ok(())
+}
+
+/// Connects the source of events to its consumers.
+fn carry_out(
+    context: &Context,
+    host: &Host,
+    manifest: &Manifest,
+    permissions: &Permissions,
+    stop: &Stop,
+) -> anyhow::Result<(Status, RunDir)> {
+    let mut recording = Recording::new(context.archive()?);
+    let mut progress = Progress::new(context.quiet);
+    let (sink, events) = channel();
+    let (outcome, broken) = std::thread::scope(|scope| {
+        let source = scope.spawn(|| {
+            let sink = sink;
+            host.run(manifest, permissions, &sink, stop)
+        });
+        let broken = feed(&events, &mut [&mut recording, &mut progress], stop);
+        (source.join(), broken)
+    });
+    let recorded = recording.finish();
+    let status = outcome.map_err(|_| anyhow::anyhow!("the measuring thread panicked: please report this"))?;
+    if let Some(error) = broken {
+        return Err(error.context("the run was stopped, and its settings undone"));
+    }
+    let status = status?;
+    let run = recorded?.ok_or(ConductError::NobodyListens)?;
+    Ok((status, run))
+}
+
+fn exit(context: &Context, status: Status, run: &RunDir) -> Exit {
+    match status {
+        Status::Finished => Exit::Fine,
+        Status::Failed => {
+            context.say(format!("some iterations failed: `perflab show {} --iterations` lists them", run.short()));
+            Exit::WorkloadFailed
+        }
+        _ => {
+            context.say(format!("stopped; what was measured is kept: `perflab show {}`", run.short()));
+            Exit::WorkloadFailed
+        }
+    }
+}

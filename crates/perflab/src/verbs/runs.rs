@@ -1,0 +1,122 @@
+//! `perflab list|diff|prune|export|import`: runs as things.
+
+use std::path::PathBuf;
+
+use perflab_archive::{PrunePolicy, export as export_run, import as import_run};
+use perflab_model::{Bytes, Nanos, RunRecord};
+use perflab_present::table::Grid;
+
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::sides;
+
+/// `perflab list`
+pub fn list(context: &Context) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(&["run", "label", "study", "begun", "status", "iterations", "size"]);
+    for entry in context.archive()?.list()? {
+        let (label, title, begun, status, iterations) = match &entry.summary {
+            Ok(summary) => (
+                summary.label.clone().unwrap_or_default(),
+                summary.title.clone(),
+                date(summary.begun),
+                summary.status.to_string(),
+                summary.iterations.to_string(),
+            ),
+            Err(problem) => (String::new(), problem.to_string(), String::new(), "damaged".into(), String::new()),
+        };
+        grid.row(vec![entry.short.clone(), label, title, begun, status, iterations, Bytes(entry.bytes).to_string()]);
+    }
+    context.print(&grid)?;
+    Ok(Exit::Fine)
+}
+
+/// A wall-clock time as people read it, in this machine's time zone.
+pub fn date(since_1970: Nanos) -> String {
+    let seconds = i64::try_from(since_1970.0 / 1_000_000_000).unwrap_or(0);
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// `perflab diff A B`
+pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let first = sides::one(&archive, &wanted.first)?;
+    let second = sides::one(&archive, &wanted.second)?;
+    let mut grid = Grid::new(&["what", first.short(), second.short()]);
+    for (what, ours, theirs) in differences(&first.record()?, &second.record()?) {
+        grid.row(vec![what, ours, theirs]);
+    }
+    context.print(&grid)?;
+    Ok(Exit::Fine)
+}
+
+fn differences(first: &RunRecord, second: &RunRecord) -> Vec<(String, String, String)> {
+    let text = |value: Option<&perflab_model::Value>| value.map_or("-".into(), ToString::to_string);
+    let facts = first.manifest.facts.differences(&second.manifest.facts);
+    let facts = facts.into_iter().map(|one| (format!("fact {}", one.key), text(one.ours), text(one.theirs)));
+    let (ours, theirs) = (described(first), described(second));
+    let settings = ours.into_iter().zip(theirs).filter(|(our, their)| our.1 != their.1);
+    settings.map(|((what, our), (_, their))| (what.to_owned(), our, their)).chain(facts).collect()
+}
+
+fn described(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let plan = &record.manifest.plan;
+    let cases: Vec<String> = plan.cases.iter().map(perflab_model::Case::label).collect();
+    vec![
+        ("study", record.manifest.study.title.clone()),
+        ("study text", format!("{} lines", record.manifest.study_text.lines().count())),
+        ("status", record.manifest.status.to_string()),
+        ("order", plan.order.clone()),
+        ("seed", plan.seed.to_string()),
+        ("iterations", record.manifest.study.run.iterations.to_string()),
+        ("cases", cases.join("; ")),
+        ("boot", record.manifest.boot_id.clone()),
+        ("writer", record.manifest.writer.clone()),
+    ]
+}
+
+/// `perflab prune`
+pub fn prune(context: &Context, wanted: &arguments::Prune) -> anyhow::Result<Exit> {
+    if wanted.keep.is_none() && wanted.older_than.is_none() {
+        return Err(Usage::new("prune does not know which runs may go", "say --keep N or --older-than 30d").into());
+    }
+    let older_than = wanted.older_than.as_deref().map(age).transpose()?;
+    let policy =
+        PrunePolicy { keep: wanted.keep, older_than, keep_labelled: !wanted.labelled, dry_run: !wanted.apply };
+    let gone = context.archive()?.prune(&policy)?;
+    let mut grid = Grid::new(&["run", "size"]);
+    for run in &gone {
+        grid.row(vec![run.id.clone(), Bytes(run.bytes).to_string()]);
+    }
+    context.print(&grid)?;
+    match wanted.apply {
+        true => context.say(format!("{} runs removed", gone.len())),
+        false => context.say(format!("{} runs would go; --apply removes them", gone.len())),
+    }
+    Ok(Exit::Fine)
+}
+
+fn age(text: &str) -> Result<Nanos, Usage> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
+    let parsed = days.map(|days| Nanos(days * 86_400_000_000_000)).or_else(|| Nanos::parse(text).ok());
+    parsed.ok_or_else(|| Usage::new(format!("`{text}` is not an age"), "write 30d or 12h"))
+}
+
+/// `perflab export RUN [FILE]`
+pub fn export(context: &Context, wanted: &arguments::Export) -> anyhow::Result<Exit> {
+    let run = sides::one(&context.archive()?, &wanted.run)?;
+    let file = wanted.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.perflab", run.id())));
+    export_run(&run, &file)?;
+    context.write(&file.display().to_string())?;
+    Ok(Exit::Fine)
+}
+
+/// `perflab import FILE`
+pub fn import(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
+    let run = import_run(&context.archive()?, &wanted.file)?;
+    context.write(run.id())?;
+    Ok(Exit::Fine)
+}

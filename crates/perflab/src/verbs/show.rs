@@ -1,0 +1,134 @@
+//! `perflab show RUN`
+
+use std::collections::BTreeMap;
+
+use perflab_archive::RunDir;
+use perflab_model::{Case, Manifest, Nanos, Outcome, RunRecord, Sample};
+use perflab_present::table::{Grid, scaled};
+
+use super::runs::date;
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::sides;
+
+/// Shows one run from the side that was asked for.
+pub fn run(context: &Context, wanted: &arguments::Show) -> anyhow::Result<Exit> {
+    let run = sides::one(&context.archive()?, &wanted.run)?;
+    if let Some(slot) = wanted.output {
+        output(context, &run, slot)?;
+    } else if wanted.iterations {
+        context.print(&iterations(&run.record()?))?;
+    } else if wanted.facts {
+        context.print(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
+    } else {
+        print(context, &run)?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// What was done and how it went, then the medians.
+pub fn print(context: &Context, run: &RunDir) -> anyhow::Result<()> {
+    let record = run.record()?;
+    for line in summary(run, &record) {
+        context.say(line);
+    }
+    context.print(&medians(&record))
+}
+
+fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
+    let manifest = &record.manifest;
+    let label = manifest.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+    let failed = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).count();
+    let mut lines = vec![
+        format!("{}{label}: {}", run.short(), manifest.study.title),
+        format!(
+            "begun {}, {}: {} of {} iterations ended, {failed} failed; {} order, seed {}",
+            date(manifest.anchor.realtime),
+            manifest.status,
+            record.iterations.len(),
+            manifest.plan.slots.len(),
+            manifest.plan.order,
+            manifest.plan.seed,
+        ),
+        own_cost(manifest),
+    ];
+    lines.extend(record.gaps.iter().map(|gap| format!("gap: monitor {}: {}", gap.monitor, gap.reason)));
+    lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
+    lines
+}
+
+fn own_cost(manifest: &Manifest) -> String {
+    let own = &manifest.overhead;
+    let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
+    format!(
+        "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
+        own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
+    )
+}
+
+fn medians(record: &RunRecord) -> Grid {
+    let mut grid = Grid::new(&["case", "metric", "median", "min", "max", "n"]);
+    let mut groups: BTreeMap<(u32, bool, &str), Vec<&Sample>> = BTreeMap::new();
+    for sample in &record.samples {
+        groups.entry((sample.case, !sample.primary, &sample.metric)).or_default().push(sample);
+    }
+    for ((case, _, metric), samples) in groups {
+        let mut values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
+        values.sort_by(f64::total_cmp);
+        let unit = samples.first().map(|sample| sample.unit.0.clone()).unwrap_or_default();
+        let show = |value: Option<f64>| value.map_or("-".into(), |value| scaled(value, &unit));
+        let label = record.manifest.plan.case(case).map(Case::label).unwrap_or_default();
+        grid.row(vec![
+            label,
+            metric.into(),
+            show(perflab_analyze::median(&values)),
+            show(values.first().copied()),
+            show(values.last().copied()),
+            values.len().to_string(),
+        ]);
+    }
+    grid
+}
+
+fn iterations(record: &RunRecord) -> Grid {
+    let mut grid = Grid::new(&["slot", "case", "iteration", "began", "took", "outcome"]);
+    let plan = &record.manifest.plan;
+    for one in &record.iterations {
+        let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
+        let number = if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
+        grid.row(vec![
+            one.slot.to_string(),
+            plan.case(slot.case).map(Case::label).unwrap_or_default(),
+            number,
+            format!("{:.3} s", one.start.since(record.manifest.anchor.monotonic).seconds()),
+            Nanos(one.end.0.saturating_sub(one.start.0)).to_string(),
+            said(&one.outcome),
+        ]);
+    }
+    grid
+}
+
+fn said(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Ok => "ok".into(),
+        Outcome::Failed { reason } => format!("failed: {reason}"),
+        Outcome::TimedOut { limit } => format!("stopped at its time limit of {limit}"),
+        Outcome::Interrupted => "interrupted".into(),
+    }
+}
+
+fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
+    let mut any = false;
+    for name in ["stdout", "stderr"] {
+        if let Some(text) = run.output(Some(slot), name)? {
+            context.say(format!("--- {name} of iteration {slot}"));
+            context.write(&text)?;
+            any = true;
+        }
+    }
+    if !any {
+        context.say(format!("iteration {slot} printed nothing, or is not of this run"));
+    }
+    Ok(())
+}

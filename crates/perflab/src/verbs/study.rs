@@ -1,0 +1,102 @@
+//! `perflab study check|expand|schema|new|list`
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use perflab_conduct::{Choices, plan};
+use perflab_model::{Case, Plan, Study};
+use perflab_present::table::Grid;
+
+use crate::arguments::{self, StudyVerb};
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::shipped;
+
+/// Does what was asked for.
+pub fn run(context: &Context, wanted: &arguments::Study) -> anyhow::Result<Exit> {
+    match &wanted.verb {
+        StudyVerb::Check { study } => check(context, study)?,
+        StudyVerb::Expand { study, set, seed } => expand(context, study, set, *seed)?,
+        StudyVerb::Schema => {
+            context.write(&serde_json::to_string_pretty(&perflab_model::study::json_schema())?)?;
+        }
+        StudyVerb::New { file } => new(context, file)?,
+        StudyVerb::List => list(context)?,
+    }
+    Ok(Exit::Fine)
+}
+
+fn check(context: &Context, name: &str) -> anyhow::Result<()> {
+    // A label's level is asked for at the run, so any one will do here.
+    let (study, plan) = planned(context, name, &[], None, true)?;
+    let (cases, slots) = (plan.cases.len(), plan.slots.len());
+    context.say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
+    Ok(())
+}
+
+fn planned(
+    context: &Context,
+    name: &str,
+    set: &[String],
+    seed: Option<u64>,
+    any_label: bool,
+) -> anyhow::Result<(Study, Plan)> {
+    let source = shipped::find(name)?;
+    let study = source.read()?;
+    let facts = perflab_observe::facts(&context.root, None)?;
+    let mut set = super::run::choices(set)?;
+    if any_label {
+        set.extend(first_labels(&study));
+    }
+    let choices = Choices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
+    let plan = plan(&study, &context.catalogue()?, &facts, &choices).map_err(|found| source.problems(found))?;
+    Ok((study, plan))
+}
+
+fn first_labels(study: &Study) -> Vec<(String, String)> {
+    let labels = study.factor.iter().filter(|(_, factor)| factor.kind == perflab_model::study::FactorKind::Label);
+    labels.filter_map(|(name, factor)| Some((name.clone(), factor.levels.first()?.name.clone()))).collect()
+}
+
+fn expand(context: &Context, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
+    let (_, plan) = planned(context, name, set, seed, false)?;
+    let mut grid = Grid::new(&["slot", "block", "case", "parameters", "environment"]);
+    for (index, slot) in plan.slots.iter().enumerate() {
+        let Some(case) = plan.case(slot.case) else { continue };
+        let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
+        grid.row(vec![index.to_string(), block, case.label(), parameters(case), environment(case)]);
+    }
+    context.say(format!("{} order, seed {}", plan.order, plan.seed));
+    context.print(&grid)
+}
+
+fn parameters(case: &Case) -> String {
+    case.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn environment(case: &Case) -> String {
+    case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn new(context: &Context, file: &Path) -> anyhow::Result<()> {
+    if file == Path::new("-") {
+        return context.write(shipped::STARTER);
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut opened = opened.map_err(|error| {
+        Usage::new(format!("cannot write {}: {error}", file.display()), "name a file that is not there yet")
+    })?;
+    opened.write_all(shipped::STARTER.as_bytes())?;
+    context.say(format!("{}: edit it, then `perflab study check {0}`", file.display()));
+    Ok(())
+}
+
+fn list(context: &Context) -> anyhow::Result<()> {
+    let mut grid = Grid::new(&["study", "title"]);
+    for shipped in shipped::STUDIES {
+        let study = shipped::find(shipped.name)?.read()?;
+        grid.row(vec![shipped.name.into(), study.title]);
+    }
+    context.print(&grid)
+}

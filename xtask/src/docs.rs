@@ -1,0 +1,49 @@
+//! Reference pages that are generated from the code, so that they cannot disagree with it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// Pages: file under docs/reference/, title, and the command whose output it holds.
+const PAGES: &[(&str, &str, &[&str])] = &[
+    ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
+    ("monitors.md", "Monitors", &["monitor", "--format", "markdown"]),
+    ("study.schema.json", "", &["study", "schema"]),
+];
+
+/// Verbs whose `--help` is a page.
+const VERBS: &[&str] = &["", "run", "compare", "report", "show", "study", "workload", "prune"];
+
+/// Writes all pages with the perflab that cargo builds.
+pub fn write() -> Result<()> {
+    let home = Path::new("docs/reference");
+    std::fs::create_dir_all(home)?;
+    for (file, title, arguments) in PAGES {
+        let text = perflab(arguments)?;
+        let text = if title.is_empty() { text } else { format!("# {title}\n\n{text}") };
+        std::fs::write(home.join(file), text)?;
+    }
+    std::fs::write(home.join("commands.md"), commands()?)?;
+    Ok(())
+}
+
+fn commands() -> Result<String> {
+    let mut page = String::from("# Commands\n");
+    for verb in VERBS {
+        let arguments: Vec<&str> = [*verb, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let title = if verb.is_empty() { "perflab".into() } else { format!("perflab {verb}") };
+        page.push_str(&format!("\n## {title}\n\n```text\n{}```\n", perflab(&arguments)?));
+    }
+    Ok(page)
+}
+
+fn perflab(arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--package", "perflab", "--"]).args(arguments);
+    let output = command.output().context("cannot run perflab")?;
+    if !output.status.success() {
+        bail!("perflab {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,64 @@
+//! Counting tests from the lines that test runners print.
+
+/// Counts of tests.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// ran and held
+    pub passed: u32,
+    /// ran and did not
+    pub failed: u32,
+    /// did not run, visibly
+    pub skipped: u32,
+    /// skips of the test binary that is being read, to be taken off its passes
+    pub unearned: u32,
+}
+
+impl Tally {
+    /// A single test.
+    pub fn one(good: bool) -> Self {
+        Tally { passed: u32::from(good), failed: u32::from(!good), ..Tally::default() }
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    /// Reads one line of output: cargo's `test result: …`, or a test's own `SKIP name: reason`.
+    pub fn read(&mut self, line: &str) {
+        if line.starts_with("SKIP ") {
+            self.skipped += 1;
+            self.unearned += 1;
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            // libtest counts a test that returned early as passed.
+            self.passed += before(counts, " passed").saturating_sub(std::mem::take(&mut self.unearned));
+            self.failed += before(counts, " failed");
+            self.skipped += before(counts, " ignored");
+        }
+    }
+
+    /// The closing line, in the form that CI reads.
+    pub fn report(&self) {
+        println!("\n{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+    }
+}
+
+fn before(text: &str, word: &str) -> u32 {
+    let number = text.split(word).next().and_then(|head| head.split(' ').next_back());
+    number.filter(|_| text.contains(word)).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_from_cargo_and_skips_are_taken_off() {
+        let mut tally = Tally::default();
+        tally.read("SKIP mounts_an_image: needs root");
+        tally.read("test result: ok. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out");
+        assert_eq!((tally.passed, tally.failed, tally.skipped), (11, 1, 3));
+    }
+}
