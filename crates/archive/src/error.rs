@@ -1,0 +1,125 @@
+//! What can go wrong with an archive. Every message names the path, id or selector it is about and,
+//! where there is something to do, says it. Owns no policy: what is worth an error is decided where
+//! the error is made.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the archive; a lower-case fragment that names its subject.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// A file or directory could not be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// what was tried: `read`, `write`, `create`
+        what: &'static str,
+        /// on which file
+        path: PathBuf,
+        /// the system's reason
+        source: io::Error,
+    },
+    /// The journal could not be appended to, mostly because the disk is full.
+    #[error("cannot write {}: {source}; the first {kept} bytes are kept and readable", path.display())]
+    JournalWrite {
+        /// the journal
+        path: PathBuf,
+        /// bytes of the journal that are on the disk
+        kept: u64,
+        /// the system's reason
+        source: io::Error,
+    },
+    /// The journal could not be turned into tables; everything is still in the journal.
+    #[error("cannot close the run {}: {reason}; its {kept} bytes of journal are kept and readable", path.display())]
+    Close {
+        /// the run's directory
+        path: PathBuf,
+        /// what went wrong
+        reason: String,
+        /// bytes of the journal
+        kept: u64,
+    },
+    /// A file is not what it should be.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// the file
+        path: PathBuf,
+        /// what is wrong with it
+        reason: String,
+    },
+    /// The run was written by a newer perflab.
+    #[error(
+        "{} is in archive format {found}, written by {writer}; this perflab {} reads formats up to {known}: \
+         update perflab to read it",
+        path.display(), env!("CARGO_PKG_VERSION")
+    )]
+    Newer {
+        /// the file that says so
+        path: PathBuf,
+        /// its format version
+        found: u32,
+        /// the highest version that this program reads
+        known: u32,
+        /// the program that wrote it
+        writer: String,
+    },
+    /// Nothing matches a selector.
+    #[error("no run matches `{selector}` in {}: {hint}", archive.display())]
+    NotFound {
+        /// what was asked for
+        selector: String,
+        /// where was looked
+        archive: PathBuf,
+        /// what to do
+        hint: String,
+    },
+    /// A prefix stands for several runs.
+    #[error("`{selector}` is the beginning of {} run ids ({}): add a letter", candidates.len(), candidates.join(", "))]
+    Ambiguous {
+        /// what was asked for
+        selector: String,
+        /// their shortest prefixes
+        candidates: Vec<String>,
+    },
+    /// The run is being recorded by a live process.
+    #[error("run {id} is still being recorded: stop it or wait for its end")]
+    Live {
+        /// the run
+        id: String,
+    },
+    /// Something is there already and is not overwritten.
+    #[error("{} exists already and is not overwritten", path.display())]
+    Exists {
+        /// what is there
+        path: PathBuf,
+    },
+    /// A portable file holds something that does not belong into one.
+    #[error("{} is refused: {reason}", path.display())]
+    Refused {
+        /// the portable file
+        path: PathBuf,
+        /// what was found in it
+        reason: String,
+    },
+    /// A series that this run does not have.
+    #[error("run {id} has no series `{monitor}`: {hint}")]
+    NoSeries {
+        /// the run
+        id: String,
+        /// what was asked for
+        monitor: String,
+        /// the names it has
+        hint: String,
+    },
+}
+
+impl ArchiveError {
+    /// For `map_err`: an I/O error about `path`.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| ArchiveError::Io { what, path: path.into(), source }
+    }
+
+    /// For `map_err`: `path` is not what it should be.
+    pub(crate) fn damaged<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self {
+        move |reason| ArchiveError::Damaged { path: path.into(), reason: reason.to_string() }
+    }
+}

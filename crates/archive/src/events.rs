@@ -1,0 +1,165 @@
+//! Reading a journal line by line in bounded memory, skipping what is not wanted without parsing it.
+//! Owns what a torn or damaged line means: it is left out and counted. Refuses to interpret events.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use perflab_model::Event;
+
+use crate::ArchiveError;
+
+/// Room for a line of rows without growing; journals are read from front to back.
+const BUFFER: usize = 256 * 1024;
+
+/// The names of events as they stand in a line.
+pub(crate) mod kind {
+    pub(crate) const FACTS: &str = "facts";
+    pub(crate) const SAMPLE: &str = "sample";
+    pub(crate) const ITERATION_ENDED: &str = "iteration-ended";
+    pub(crate) const SERIES_OPENED: &str = "series-opened";
+    pub(crate) const ROWS: &str = "rows";
+    pub(crate) const GAP: &str = "gap";
+    pub(crate) const OUTPUT: &str = "output";
+    pub(crate) const WARNING: &str = "warning";
+}
+
+/// The events of a journal in order, an iterator over `Result<Event, ArchiveError>`.
+///
+/// Lines that are torn (the last one of a run whose process died) or damaged are left out and counted.
+/// An error is a failing disk and ends the iteration.
+pub struct Events {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    line: Vec<u8>,
+    only: Option<&'static [&'static str]>,
+    damaged: u64,
+}
+
+impl Events {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
+        Ok(Events::of(path, Box::new(BufReader::with_capacity(BUFFER, file))))
+    }
+
+    /// Reads lines from anywhere; `path` is for messages.
+    pub(crate) fn of(path: &Path, reader: Box<dyn BufRead + Send>) -> Self {
+        Events { path: path.into(), reader, line: Vec::new(), only: None, damaged: 0 }
+    }
+
+    /// Leaves out all events but those of these kinds, without parsing them.
+    pub(crate) fn only(self, kinds: &'static [&'static str]) -> Self {
+        Events { only: Some(kinds), ..self }
+    }
+
+    /// Lines so far that were left out because they are torn or damaged.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Goes to the next whole line; `false` at the end.
+    pub(crate) fn advance(&mut self) -> Result<bool, ArchiveError> {
+        self.line.clear();
+        let read = self.reader.read_until(b'\n', &mut self.line);
+        match read.map_err(ArchiveError::io("read", &self.path))? {
+            0 => Ok(false),
+            _ if self.line.pop_if(|last| *last == b'\n').is_some() => Ok(true),
+            _ => {
+                self.damaged += 1;
+                Ok(false)
+            }
+        }
+    }
+
+    /// The line gone to, without its end.
+    pub(crate) fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// The line gone to, as an event; counted where it is none.
+    pub(crate) fn parse(&mut self) -> Option<Event> {
+        let event = serde_json::from_slice(&self.line).ok();
+        self.damaged += u64::from(event.is_none());
+        event
+    }
+
+    fn next_event(&mut self) -> Result<Option<Event>, ArchiveError> {
+        while self.advance()? {
+            if self.wanted()
+                && let Some(event) = self.parse()
+            {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    fn wanted(&self) -> bool {
+        let Some(kinds) = self.only else { return true };
+        kind_of(&self.line).is_none_or(|kind| kinds.contains(&kind))
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, ArchiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.next_event().transpose();
+        if matches!(next, Some(Err(_))) {
+            self.reader = Box::new(io::empty());
+        }
+        next
+    }
+}
+
+/// The kind of event in a line that this crate wrote; `None` where only parsing can tell.
+pub(crate) fn kind_of(line: &[u8]) -> Option<&str> {
+    const BEFORE: &[u8] = b"\"what\":{\"";
+    let head = line.get(..line.len().min(96))?;
+    let begin = head.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
+    let name = head.get(begin..)?;
+    let end = name.iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(name.get(..end)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::{Nanos, What};
+
+    use super::*;
+
+    fn events(text: &'static str) -> Events {
+        Events::of(Path::new("j"), Box::new(text.as_bytes()))
+    }
+
+    const TEXT: &str = concat!(
+        "{\"at\":1,\"what\":{\"phase\":\"check\"}}\n",
+        "{\"at\":2,\"what\":{\"warning\":{\"message\":\"m\",\"advice\":\"a\"}}}\n",
+        "{\"at\":3,\"wh~~~}\n",
+        "{\"at\":4,\"what\":{\"phase\":\"iterate\"}}\n",
+        "{\"at\":5,\"what\":{\"phase\":\"undo\"}}",
+    );
+
+    #[test]
+    fn torn_and_damaged_lines_are_left_out_and_counted() {
+        let mut events = events(TEXT);
+        let at: Vec<Nanos> = events.by_ref().map(|event| event.unwrap().at).collect();
+        assert_eq!(at, [Nanos(1), Nanos(2), Nanos(4)]);
+        assert_eq!(events.damaged(), 2);
+    }
+
+    #[test]
+    fn unwanted_kinds_are_skipped() {
+        let mut events = events(TEXT).only(&[kind::WARNING]);
+        assert!(matches!(events.next(), Some(Ok(Event { what: What::Warning { .. }, .. }))));
+        assert!(events.next().is_none());
+    }
+
+    #[test]
+    fn kinds_are_found_as_serde_writes_them() {
+        let rows = What::Rows { monitor: "m".into(), rows: Vec::new() };
+        let line = serde_json::to_vec(&Event { at: Nanos(u64::MAX), what: rows }).unwrap();
+        assert_eq!(kind_of(&line), Some(kind::ROWS));
+        assert_eq!(kind_of(b"{}"), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! From a journal to tables, once, when a run ends or is recovered. Owns the order of the steps, which
+//! is what makes a kill at any moment harmless:
+//!
+//! 1. all tables are written and synced in `finishing/`, which no reader looks into;
+//! 2. they are renamed into place, where no reader trusts them yet;
+//! 3. `run.json` is replaced by one with the final status: from here on readers use the tables;
+//! 4. the journal is replaced by one without rows and outputs, which the tables hold now.
+//!
+//! Until step 3 everything is read from the journal, which is untouched.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use perflab_model::series::Gap;
+use perflab_model::{Event, Iteration, Manifest, Nanos, Status, What};
+
+use crate::events::{Events, kind, kind_of};
+use crate::iterations::IterationWriter;
+use crate::layout::{JOURNAL, STAGE, TABLES};
+use crate::outputs::OutputWriter;
+use crate::samples::SampleWriter;
+use crate::series::SeriesWriter;
+use crate::{ArchiveError, facts, manifest};
+
+/// Closes the run at `run`; its lock must be held. Does nothing twice.
+pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
+    let stored = manifest::read(run)?;
+    if stored.status != Status::Running {
+        // Killed between the last two steps: the tables stand, only space is to be won.
+        return trim(run, &[]);
+    }
+    let closed = tables(run, stored);
+    let notes = closed.inspect_err(|_| discard(run)).map_err(|error| not_closed(run, &error))?;
+    // The run is complete already. A journal that stays long costs space and nothing else.
+    let _ = trim(run, &notes);
+    Ok(())
+}
+
+fn tables(run: &Path, stored: Manifest) -> Result<Vec<Event>, ArchiveError> {
+    let stage = run.join(STAGE);
+    discard(run);
+    fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
+    let ending = write_tables(run, &stage, &stored)?;
+    for table in TABLES {
+        let place = run.join(table);
+        fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
+    }
+    fs::remove_dir(&stage).map_err(ArchiveError::io("remove", &stage))?;
+    let (notes, closed) = ending.into_parts(stored);
+    manifest::write(run, &closed)?;
+    Ok(notes)
+}
+
+/// Removes whatever an earlier attempt left; the journal has it all.
+fn discard(run: &Path) {
+    for table in TABLES.iter().chain(&[STAGE]) {
+        let path = run.join(table);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+}
+
+fn not_closed(run: &Path, error: &ArchiveError) -> ArchiveError {
+    let kept = fs::metadata(run.join(JOURNAL)).map_or(0, |journal| journal.len());
+    ArchiveError::Close { path: run.into(), reason: error.to_string(), kept }
+}
+
+/// What the journal says that does not go into a table.
+struct Ending {
+    last: Nanos,
+    status: Status,
+    overhead: perflab_model::Overhead,
+    facts: perflab_model::Facts,
+    misfits: Vec<Gap>,
+    damaged: u64,
+}
+
+impl Ending {
+    fn of(stored: &Manifest) -> Self {
+        let (overhead, facts) = (stored.overhead, stored.facts.clone());
+        let (last, status) = (stored.anchor.monotonic, Status::Interrupted);
+        Ending { last, status, overhead, facts, misfits: Vec::new(), damaged: 0 }
+    }
+
+    /// Events to be added to the journal, and the manifest of the closed run.
+    fn into_parts(self, stored: Manifest) -> (Vec<Event>, Manifest) {
+        let at = self.last;
+        let damage = (self.damaged > 0).then(|| Event { at, what: damage(self.damaged) });
+        let gaps = self.misfits.into_iter().map(|gap| Event { at, what: What::Gap(gap) });
+        let notes = gaps.chain(damage).collect();
+        let (status, overhead, facts) = (self.status, self.overhead, self.facts);
+        (notes, Manifest { status, overhead, facts, ..stored })
+    }
+}
+
+fn damage(lines: u64) -> What {
+    What::Warning {
+        message: format!("{lines} torn or damaged lines of the journal were left out"),
+        advice:
+            "the last moments before the recording process died are missing; repeat the run if they matter"
+                .into(),
+    }
+}
+
+struct Sinks<'a> {
+    samples: SampleWriter<'a>,
+    iterations: IterationWriter<'a>,
+    series: SeriesWriter,
+    outputs: OutputWriter<'a>,
+}
+
+fn write_tables(run: &Path, stage: &Path, stored: &Manifest) -> Result<Ending, ArchiveError> {
+    let mut sinks = Sinks {
+        samples: SampleWriter::create(stage, &stored.plan)?,
+        iterations: IterationWriter::create(stage, &stored.plan)?,
+        series: SeriesWriter::create(stage)?,
+        outputs: OutputWriter::create(stage)?,
+    };
+    let mut ending = Ending::of(stored);
+    let mut events = Events::open(&run.join(JOURNAL))?;
+    while events.advance()? {
+        if kind_of(events.line()) == Some(kind::OUTPUT) {
+            sinks.outputs.push(events.line())?;
+        } else if let Some(event) = events.parse() {
+            take(event, &mut sinks, &mut ending)?;
+        }
+    }
+    ending.damaged = events.damaged();
+    sinks.samples.close()?;
+    sinks.iterations.close()?;
+    sinks.outputs.close()?;
+    ending.misfits = sinks.series.close()?;
+    facts::write(stage, &ending.facts)?;
+    Ok(ending)
+}
+
+fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<(), ArchiveError> {
+    ending.last = event.at;
+    match event.what {
+        What::Sample(sample) => sinks.samples.push(&sample)?,
+        What::IterationEnded { slot, outcome, start, end } => {
+            sinks.iterations.push(&Iteration { slot, outcome, start, end })?;
+        }
+        What::SeriesOpened(schema) => sinks.series.opened(&schema)?,
+        What::Rows { monitor, rows } => sinks.series.rows(event.at, &monitor, &rows)?,
+        What::Facts(facts) => ending.facts.0.extend(facts.0),
+        What::Ended { status, overhead } => (ending.status, ending.overhead) = (closed(status), overhead),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A closed run is not running, whatever its last event says.
+fn closed(status: Status) -> Status {
+    if status == Status::Running { Status::Interrupted } else { status }
+}
+
+/// Replaces the journal by one without rows and outputs, with `notes` at its end.
+fn trim(run: &Path, notes: &[Event]) -> Result<(), ArchiveError> {
+    let path = run.join(JOURNAL);
+    let mut events = Events::open(&path)?;
+    let fill = |file: &mut fs::File| {
+        let mut out = BufWriter::new(file);
+        while events.advance().map_err(io::Error::other)? {
+            if !matches!(kind_of(events.line()), Some(kind::ROWS | kind::OUTPUT)) {
+                out.write_all(events.line())?;
+                out.write_all(b"\n")?;
+            }
+        }
+        for note in notes {
+            serde_json::to_writer(&mut out, note)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    manifest::replace(&path, fill).map_err(ArchiveError::io("write", &path))
+}

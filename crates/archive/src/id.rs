@@ -1,0 +1,70 @@
+//! Run ids: ULIDs, which sort by the time of their making, and the shortest prefixes that tell them
+//! apart. Refuses to look at a disk.
+
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use ulid::{Generator, Ulid};
+
+/// The shortest prefix that is ever shown: shorter ones are hard to recognise again.
+const SHORTEST: usize = 4;
+
+static GENERATOR: Mutex<Generator> = Mutex::new(Generator::new());
+
+/// A fresh run id: a ULID, later than every other that this process made.
+pub fn new_run_id() -> String {
+    let mut generator = GENERATOR.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let id = match generator.generate() {
+        Ok(id) => id,
+        Err(overflow) => overflow.commit_overflow_random(),
+    };
+    id.to_string()
+}
+
+/// Whether `text` is a run id in full.
+pub fn is_run_id(text: &str) -> bool {
+    Ulid::from_string(text).is_ok_and(|id| id.to_string() == text)
+}
+
+/// When a run id was made, from the id itself.
+pub fn made_at(id: &str) -> Option<Timestamp> {
+    let milliseconds = Ulid::from_string(id).ok()?.timestamp_ms();
+    Timestamp::from_millisecond(i64::try_from(milliseconds).ok()?).ok()
+}
+
+/// The shortest prefix of each id that no other id of the list shares, at least four characters long.
+///
+/// `ids` must be sorted; the result stands in the same order.
+pub fn shortest_prefixes(ids: &[String]) -> Vec<String> {
+    let shared = |other: Option<&String>, id: &str| other.map_or(0, |other| common(other, id));
+    let shorten = |(at, id): (usize, &String)| {
+        let before = at.checked_sub(1).and_then(|before| ids.get(before));
+        let longest = shared(before, id).max(shared(ids.get(at + 1), id));
+        id.chars().take((longest + 1).max(SHORTEST)).collect()
+    };
+    ids.iter().enumerate().map(shorten).collect()
+}
+
+fn common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_their_making() {
+        let ids: Vec<String> = (0..100).map(|_| new_run_id()).collect();
+        assert!(ids.is_sorted() && ids.iter().all(|id| is_run_id(id)));
+        assert!(made_at(&ids[0]).is_some());
+        assert!(!is_run_id("../../../../etc/passwd") && !is_run_id("01ka"));
+    }
+
+    #[test]
+    fn prefixes_are_as_short_as_they_can_be_and_unique() {
+        let ids = ["01AAAA", "01AABC", "01ZZZZ"].map(String::from);
+        assert_eq!(shortest_prefixes(&ids), ["01AAA", "01AAB", "01ZZ"]);
+        assert_eq!(shortest_prefixes(&ids[..1]), ["01AA"]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Appending to a journal: whole lines into a buffer, the buffer to the disk before a second is over.
+//! Owns what a full disk means while recording; refuses to sync, as that would disturb what is measured
+//! (a killed process loses nothing that was written; a power cut may).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use perflab_model::{Event, Nanos, What};
+
+use crate::ArchiveError;
+
+/// Rows of fast monitors wait this long for company: the next tick comes within as long again.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Monitors that tick less often are written at once, as nothing may follow that would push them out.
+const FAST: Nanos = Nanos(500_000_000);
+/// A buffer that has grown this far is written whatever it holds.
+const FULL: usize = 256 * 1024;
+/// What may pile up while the disk is full; more is refused, so that memory stays bounded.
+const PILE: usize = 16 * 1024 * 1024;
+
+/// The journal of a run that is being recorded.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    pending: Vec<u8>,
+    written: u64,
+    flushed: Instant,
+    slow: BTreeSet<String>,
+}
+
+impl Journal {
+    /// Creates an empty journal, which must not be there yet.
+    pub(crate) fn create(path: &Path) -> Result<Self, ArchiveError> {
+        let file = File::create_new(path).map_err(ArchiveError::io("create", path))?;
+        let (pending, slow) = (Vec::with_capacity(2 * FULL), BTreeSet::new());
+        Ok(Journal { path: path.into(), file, pending, written: 0, flushed: Instant::now(), slow })
+    }
+
+    /// Tells where the journal lies after its directory was renamed.
+    pub(crate) fn moved(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
+    /// Bytes that are on the disk.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Appends an event. After an error the event is kept and tried again with the next one.
+    pub(crate) fn append(&mut self, event: &Event) -> Result<(), ArchiveError> {
+        if self.pending.len() > PILE {
+            return self.flush();
+        }
+        serde_json::to_writer(&mut self.pending, event).map_err(ArchiveError::damaged(&self.path))?;
+        self.pending.push(b'\n');
+        self.note_pace(event);
+        if self.may_wait(event) { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes everything that is held.
+    pub(crate) fn flush(&mut self) -> Result<(), ArchiveError> {
+        self.flushed = Instant::now();
+        let (done, outcome) = write_all(&mut self.file, &self.pending);
+        self.pending.drain(..done);
+        self.written += done as u64;
+        outcome.map_err(|source| ArchiveError::JournalWrite {
+            path: self.path.clone(),
+            kept: self.written,
+            source,
+        })
+    }
+
+    fn note_pace(&mut self, event: &Event) {
+        if let What::SeriesOpened(schema) = &event.what
+            && schema.interval > FAST
+        {
+            self.slow.insert(schema.monitor.clone());
+        }
+    }
+
+    fn may_wait(&self, event: &Event) -> bool {
+        let What::Rows { monitor, .. } = &event.what else { return false };
+        !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
+    }
+}
+
+/// Like `Write::write_all`, but says how far it came.
+fn write_all(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut done = 0;
+    while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+        match file.write(rest) {
+            Ok(0) => return (done, Err(io::ErrorKind::WriteZero.into())),
+            Ok(more) => done += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (done, Err(error)),
+        }
+    }
+    (done, Ok(()))
+}

@@ -1,0 +1,53 @@
+//! Where everything lies in a run's directory, and how names become file names. Refuses I/O.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) const RUNS: &str = "runs";
+pub(crate) const MANIFEST: &str = "run.json";
+pub(crate) const JOURNAL: &str = "journal.jsonl";
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const SAMPLES: &str = "samples.parquet";
+pub(crate) const ITERATIONS: &str = "iterations.parquet";
+pub(crate) const SERIES: &str = "series";
+pub(crate) const LOGS: &str = "logs";
+pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
+pub(crate) const FACTS: &str = "facts";
+pub(crate) const FACTS_FILE: &str = "facts/facts.json";
+/// Tables are written here first and renamed together; whatever stands here is worth nothing.
+pub(crate) const STAGE: &str = "finishing";
+/// Directories under `runs/` that begin so are not runs: half-made or half-removed ones.
+pub(crate) const HALF: &str = ".half-";
+/// The end of the names of files that are being written.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// Everything that is written when a run ends, as it stands in the directory.
+pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, LOGS, FACTS];
+
+/// The table of a monitor, relative to the run.
+pub(crate) fn series_file(monitor: &str) -> PathBuf {
+    Path::new(SERIES).join(format!("{}.parquet", file_name(monitor)))
+}
+
+/// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.
+pub(crate) fn file_name(text: &str) -> String {
+    let plain = |at: usize, byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || (byte == b'.' && at > 0)
+    };
+    let encode = |(at, byte): (usize, u8)| {
+        if plain(at, byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().enumerate().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_its_directory() {
+        assert_eq!(file_name("vmstat"), "vmstat");
+        assert_eq!(file_name("net/dev"), "net%2Fdev");
+        assert_eq!(file_name("../x"), "%2E.%2Fx");
+        assert_eq!(series_file("a.b"), Path::new("series/a.b.parquet"));
+    }
+}

@@ -1,0 +1,43 @@
+//! The lock of a run that is being recorded. The kernel drops it with the process, however that died,
+//! so a held lock is the one proof of a living recorder. Refuses to wait.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::ArchiveError;
+use crate::layout::LOCK;
+
+/// Readers look at the lock by taking it for an instant; a writer tries again rather than fail on that.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Held as long as it lives.
+#[derive(Debug)]
+pub(crate) struct RunLock {
+    _file: File,
+}
+
+impl RunLock {
+    /// Takes the lock of the run at `run`; `None` while another process holds it.
+    pub(crate) fn take(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
+        let path = run.join(LOCK);
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).open(&path);
+        let file = opened.map_err(ArchiveError::io("open", &path))?;
+        for _ in 0..ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(RunLock { _file: file })),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(source)) => return Err(ArchiveError::io("lock", &path)(source)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a living process records the run at `run`. What cannot be found out counts as no.
+pub(crate) fn is_held(run: &Path) -> bool {
+    let Ok(file) = File::open(run.join(LOCK)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}

@@ -1,0 +1,102 @@
+//! `run.json`: written whole or not at all, and read with its version first, so that a newer run is
+//! called newer and not broken.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use perflab_model::{FORMAT_VERSION, Manifest, Status};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::ArchiveError;
+use crate::layout::{MANIFEST, TEMPORARY};
+
+/// What every version of `run.json` has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+    #[serde(default)]
+    writer: String,
+}
+
+/// The little of `run.json` that a list of runs shows; skipping the rest is most of the speed.
+#[derive(Deserialize)]
+pub(crate) struct Head {
+    pub(crate) id: String,
+    pub(crate) label: Option<String>,
+    pub(crate) study: StudyHead,
+    pub(crate) plan: PlanHead,
+    pub(crate) anchor: perflab_model::manifest::Anchor,
+    pub(crate) status: Status,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct StudyHead {
+    pub(crate) title: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PlanHead {
+    pub(crate) slots: Vec<IgnoredAny>,
+}
+
+/// Reads the whole manifest of the run at `run`.
+pub(crate) fn read(run: &Path) -> Result<Manifest, ArchiveError> {
+    parse(run)
+}
+
+/// Reads what a list shows.
+pub(crate) fn head(run: &Path) -> Result<Head, ArchiveError> {
+    parse(run)
+}
+
+fn parse<T: DeserializeOwned>(run: &Path) -> Result<T, ArchiveError> {
+    let path = run.join(MANIFEST);
+    let text = fs::read(&path).map_err(ArchiveError::io("read", &path))?;
+    match serde_json::from_slice(&text) {
+        Ok(read) if !newer(&text) => Ok(read),
+        Ok(_) => Err(why(&path, &text, String::new())),
+        Err(error) => Err(why(&path, &text, error.to_string())),
+    }
+}
+
+fn newer(text: &[u8]) -> bool {
+    serde_json::from_slice::<Version>(text).is_ok_and(|version| version.format > FORMAT_VERSION)
+}
+
+/// A document of a newer version may fail to parse in any way: the version is the reason then.
+fn why(path: &Path, text: &[u8], reason: String) -> ArchiveError {
+    match serde_json::from_slice::<Version>(text) {
+        Ok(version) if version.format > FORMAT_VERSION => ArchiveError::Newer {
+            path: path.into(),
+            found: version.format,
+            known: FORMAT_VERSION,
+            writer: if version.writer.is_empty() { "an unnamed program".into() } else { version.writer },
+        },
+        _ => ArchiveError::Damaged { path: path.into(), reason },
+    }
+}
+
+/// Puts `manifest` in the place of `run.json`, atomically.
+pub(crate) fn write(run: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
+    let path = run.join(MANIFEST);
+    let text = serde_json::to_vec(manifest).map_err(ArchiveError::damaged(&path))?;
+    replace(&path, |file| file.write_all(&text)).map_err(ArchiveError::io("write", &path))
+}
+
+/// Writes a file beside `path`, syncs it and renames it over `path`; nothing is left behind on failure.
+pub(crate) fn replace(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(TEMPORARY);
+    let temporary = Path::new(&name);
+    let filled = File::create(temporary).and_then(|mut file| {
+        fill(&mut file)?;
+        file.sync_all()
+    });
+    let renamed = filled.and_then(|()| fs::rename(temporary, path));
+    renamed.inspect_err(|_| drop(fs::remove_file(temporary)))
+}

@@ -1,0 +1,161 @@
+//! A run as a single file, `NAME.perflab`: a tar of its directory, zstd-compressed, with the run's id
+//! as the top folder. Owns what may be in one; refuses everything that could reach outside of the
+//! directory it is unpacked to, whoever made the file.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use perflab_model::Status;
+use tar::{EntryType, Header};
+use zstd::stream::{read::Decoder, write::Encoder};
+
+use crate::id::is_run_id;
+use crate::layout::{HALF, LOCK, STAGE, TEMPORARY};
+use crate::lock::RunLock;
+use crate::{Archive, ArchiveError, RunDir, manifest};
+
+const LEVEL: i32 = 3;
+
+/// Writes `run` as a portable file; gives the file's size in bytes.
+///
+/// # Errors
+/// [`ArchiveError::Live`] while it is recorded, [`ArchiveError::Exists`] if there is such a file already.
+pub fn export(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
+    if run.status()? == Status::Running {
+        return Err(ArchiveError::Live { id: run.id().into() });
+    }
+    if file.exists() {
+        return Err(ArchiveError::Exists { path: file.into() });
+    }
+    let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::NamedTempFile::new_in(beside).map_err(ArchiveError::io("create", file))?;
+    pack(run, temporary.as_file()).map_err(ArchiveError::io("write", file))?;
+    temporary.persist_noclobber(file).map_err(|error| ArchiveError::io("create", file)(error.error))?;
+    fs::metadata(file).map(|written| written.len()).map_err(ArchiveError::io("read", file))
+}
+
+fn pack(run: &RunDir, file: &File) -> io::Result<()> {
+    let mut tar = tar::Builder::new(Encoder::new(file, LEVEL)?);
+    for path in files(run.path())? {
+        let inner = path.strip_prefix(run.path()).map_err(io::Error::other)?;
+        let content = File::open(&path)?;
+        let mut header = Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(content.metadata()?.len());
+        // A file that grows meanwhile would break the tar: take no more than was announced.
+        let content = io::Read::take(content, header.size()?);
+        tar.append_data(&mut header, Path::new(run.id()).join(inner), content)?;
+    }
+    tar.into_inner()?.finish()?.sync_all()
+}
+
+/// All files of a run that belong to it, sorted.
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if name == LOCK || name == STAGE || name.to_string_lossy().ends_with(TEMPORARY) {
+            continue;
+        }
+        if kind.is_dir() {
+            found.extend(files(&entry.path())?);
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Takes the run of a portable file into `archive`.
+///
+/// # Errors
+/// [`ArchiveError::Refused`] for what does not belong into such a file, [`ArchiveError::Newer`],
+/// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
+pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
+    let runs = archive.runs();
+    fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
+    let half = tempfile::Builder::new().prefix(HALF).tempdir_in(&runs);
+    let half = half.map_err(ArchiveError::io("create", &runs))?;
+    let _lock = RunLock::take(half.path())?;
+    let id = unpack(file, half.path())?;
+    let place = runs.join(&id);
+    if place.exists() {
+        return Err(ArchiveError::Exists { path: place });
+    }
+    fs::rename(half.path().join(&id), &place).map_err(ArchiveError::io("create", &place))?;
+    let mut found = archive.find(&id)?;
+    found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
+}
+
+/// Opens a portable file for reading, unpacked to a temporary directory that lives as long as the run.
+pub(crate) fn open(file: &Path) -> Result<RunDir, ArchiveError> {
+    let directory = tempfile::tempdir().map_err(ArchiveError::io("unpack", file))?;
+    let id = unpack(file, directory.path())?;
+    RunDir::unpacked(&directory.path().join(id), directory)
+}
+
+/// Unpacks `file` under `directory`, which is fresh; gives the run's id.
+fn unpack(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
+    let damaged = |error: io::Error| {
+        ArchiveError::damaged(file)(format!("it is no portable file of perflab, or cut short ({error})"))
+    };
+    let opened = File::open(file).map_err(ArchiveError::io("read", file))?;
+    let mut tar = tar::Archive::new(Decoder::new(opened).map_err(damaged)?);
+    let mut id: Option<String> = None;
+    for entry in tar.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let path = inner_path(file, &entry).map_err(|reason| refused(file, reason))?;
+        let top = path.iter().next().map(|top| top.to_string_lossy().into_owned()).unwrap_or_default();
+        if !is_run_id(&top) || id.as_ref().is_some_and(|id| *id != top) {
+            return Err(refused(file, format!("`{}` does not lie under the id of one run", path.display())));
+        }
+        id = Some(top);
+        if entry.header().entry_type() == EntryType::Regular {
+            place(&mut entry, &directory.join(&path))?;
+        }
+    }
+    let id = id.ok_or_else(|| refused(file, "it is empty".into()))?;
+    verify(file, &directory.join(&id), &id)?;
+    Ok(id)
+}
+
+/// The path of an entry, if nothing about it could reach outside.
+fn inner_path<R: io::Read>(file: &Path, entry: &tar::Entry<R>) -> Result<PathBuf, String> {
+    let path = entry.path().map_err(|error| error.to_string())?;
+    let shown = path.display();
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(format!("`{shown}` leads out of the run's directory"));
+    }
+    match entry.header().entry_type() {
+        EntryType::Regular | EntryType::Directory => Ok(path.into_owned()),
+        _ => Err(format!("`{shown}` in {} is neither a file nor a directory", file.display())),
+    }
+}
+
+fn place(entry: &mut impl io::Read, path: &Path) -> Result<(), ArchiveError> {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).map_err(ArchiveError::io("create", parent))?;
+    let copied = File::create_new(path).and_then(|mut file| {
+        io::copy(entry, &mut file)?;
+        file.sync_all()
+    });
+    copied.map_err(ArchiveError::io("unpack", path))
+}
+
+/// Reads the manifest; errors speak of the portable file and not of where it was unpacked to.
+fn verify(file: &Path, run: &Path, id: &str) -> Result<(), ArchiveError> {
+    let head = manifest::head(run).map_err(|error| match error {
+        ArchiveError::Newer { found, known, writer, .. } => {
+            ArchiveError::Newer { path: file.into(), found, known, writer }
+        }
+        other => refused(file, format!("its run.json cannot be read: {other}")),
+    })?;
+    if head.id == id { Ok(()) } else { Err(refused(file, format!("folder {id} holds the run {}", head.id))) }
+}
+
+fn refused(file: &Path, reason: String) -> ArchiveError {
+    ArchiveError::Refused { path: file.into(), reason }
+}

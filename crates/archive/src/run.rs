@@ -1,0 +1,199 @@
+//! Reading one run: from its tables once it is closed, from its journal before. Owns which of the two
+//! is to be trusted; refuses to write, even to a run whose process died.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use perflab_model::record::Advice;
+use perflab_model::series::Series;
+use perflab_model::{Iteration, Manifest, RunRecord, Status, What};
+use tempfile::TempDir;
+
+use crate::events::{Events, kind};
+use crate::layout::{JOURNAL, series_file};
+use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series};
+
+/// As much of a run's id as is shown of a run outside of any archive: its time.
+const OUTSIDE: usize = 10;
+
+/// One run on disk.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    path: PathBuf,
+    id: String,
+    short: String,
+    /// Keeps the directory that a portable file was unpacked to.
+    _unpacked: Option<Arc<TempDir>>,
+}
+
+impl RunDir {
+    /// Opens the directory of a run, in an archive or elsewhere.
+    ///
+    /// # Errors
+    /// A `run.json` that is missing, damaged, or newer than this program.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let id = manifest::head(path)?.id;
+        let short = id.chars().take(OUTSIDE).collect();
+        Ok(RunDir { path: path.into(), id, short, _unpacked: None })
+    }
+
+    /// A run of an archive, by its names there; nothing is read yet.
+    pub(crate) fn known(path: PathBuf, id: String, short: String) -> Self {
+        RunDir { path, id, short, _unpacked: None }
+    }
+
+    /// A run that lives as long as `directory`.
+    pub(crate) fn unpacked(path: &Path, directory: TempDir) -> Result<Self, ArchiveError> {
+        let run = RunDir::open(path)?;
+        Ok(RunDir { _unpacked: Some(Arc::new(directory)), ..run })
+    }
+
+    /// The run's id, a ULID.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The shortest prefix that names the run in its archive.
+    pub fn short(&self) -> &str {
+        &self.short
+    }
+
+    /// The run's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the run stands: `Running` only while a living process holds its lock.
+    ///
+    /// # Errors
+    /// As [`RunDir::manifest`].
+    pub fn status(&self) -> Result<Status, ArchiveError> {
+        Ok(standing(&self.path, manifest::head(&self.path)?.status))
+    }
+
+    /// The run's manifest, with the status as [`RunDir::status`] says; facts and overhead of a run that
+    /// was not closed are those of its beginning.
+    ///
+    /// # Errors
+    /// A `run.json` that is missing, damaged, or newer than this program.
+    pub fn manifest(&self) -> Result<Manifest, ArchiveError> {
+        let stored = manifest::read(&self.path)?;
+        Ok(Manifest { status: standing(&self.path, stored.status), ..stored })
+    }
+
+    /// The run in memory: all samples and iterations, gaps and warnings, without the series.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn record(&self) -> Result<RunRecord, ArchiveError> {
+        let events = self.events()?;
+        let stored = manifest::read(&self.path)?;
+        let closed = stored.status != Status::Running;
+        let manifest = Manifest { status: standing(&self.path, stored.status), ..stored };
+        let (samples, iterations) = (Vec::new(), Vec::new());
+        let mut record = RunRecord { manifest, samples, iterations, gaps: Vec::new(), warnings: Vec::new() };
+        if closed {
+            record.samples = samples::read(&self.path)?;
+            record.iterations = iterations::read(&self.path)?;
+        }
+        events.only(if closed { NOTES } else { RECORD }).try_for_each(|event| {
+            add(&mut record, event?.what);
+            Ok(())
+        })?;
+        Ok(record)
+    }
+
+    /// The names of the run's monitors, sorted.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn monitors(&self) -> Result<Vec<String>, ArchiveError> {
+        match self.journal()? {
+            (_, true) => series::monitors(&self.path),
+            (events, false) => series::monitors_of(events),
+        }
+    }
+
+    /// All rows of one monitor.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoSeries`] with the nearest name; files that are missing or damaged.
+    pub fn series(&self, monitor: &str) -> Result<Series, ArchiveError> {
+        let found = match self.journal()? {
+            (_, true) if self.path.join(series_file(monitor)).exists() => {
+                Some(series::read(&self.path, monitor)?)
+            }
+            (_, true) => None,
+            (events, false) => series::read_of(events, monitor)?,
+        };
+        found.map_or_else(|| Err(self.no_series(monitor, &self.monitors()?)), Ok)
+    }
+
+    /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn output(&self, slot: Option<u32>, name: &str) -> Result<Option<String>, ArchiveError> {
+        match self.journal()? {
+            (_, true) => outputs::find(outputs::open(&self.path)?, slot, name),
+            (events, false) => outputs::find(events, slot, name),
+        }
+    }
+
+    /// The journal's events. Those of a closed run lack rows and outputs, which its tables hold.
+    ///
+    /// # Errors
+    /// A journal that is missing.
+    pub fn events(&self) -> Result<Events, ArchiveError> {
+        Events::open(&self.path.join(JOURNAL))
+    }
+
+    /// How many lines of the journal are torn or damaged and left out. A run that was recovered says so
+    /// among its warnings instead.
+    ///
+    /// # Errors
+    /// A journal that cannot be read.
+    pub fn damage(&self) -> Result<u64, ArchiveError> {
+        let mut events = self.events()?;
+        events.by_ref().try_for_each(|event| event.map(drop))?;
+        Ok(events.damaged())
+    }
+
+    /// The journal, and whether the run is closed. Opened in this order because closing replaces the
+    /// journal last: what is open is whole as long as the manifest calls the run running afterwards.
+    fn journal(&self) -> Result<(Events, bool), ArchiveError> {
+        let events = self.events()?;
+        Ok((events, manifest::head(&self.path)?.status != Status::Running))
+    }
+
+    fn no_series(&self, monitor: &str, known: &[String]) -> ArchiveError {
+        let hint = perflab_model::nearest::hint(monitor, known.iter().map(String::as_str));
+        ArchiveError::NoSeries { id: self.id.clone(), monitor: monitor.into(), hint }
+    }
+}
+
+/// What the tables of a closed run do not hold.
+const NOTES: &[&str] = &[kind::GAP, kind::WARNING];
+/// What a record is made of.
+const RECORD: &[&str] = &[kind::GAP, kind::WARNING, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
+
+fn add(record: &mut RunRecord, what: What) {
+    match what {
+        What::Sample(sample) => record.samples.push(sample),
+        What::IterationEnded { slot, outcome, start, end } => {
+            record.iterations.push(Iteration { slot, outcome, start, end });
+        }
+        What::Gap(gap) => record.gaps.push(gap),
+        What::Warning { message, advice } => record.warnings.push(Advice { message, advice }),
+        What::Facts(facts) => record.manifest.facts.0.extend(facts.0),
+        _ => {}
+    }
+}
+
+/// What a stored status means now.
+pub(crate) fn standing(run: &Path, stored: Status) -> Status {
+    match stored {
+        Status::Running if !lock::is_held(run) => Status::Interrupted,
+        other => other,
+    }
+}

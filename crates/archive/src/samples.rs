@@ -1,0 +1,160 @@
+//! `samples.parquet` and the columns that say which case a row belongs to.
+
+use std::path::Path;
+
+use perflab_model::{Case, Direction, Nanos, Plan, Sample, Unit};
+
+use crate::ArchiveError;
+use crate::layout::SAMPLES;
+use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+
+/// The columns of `samples.parquet` for a plan.
+pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
+    use Stored::{Boolean, Double, Int32, Int64, Text};
+    let value = |name, stored, unit, meaning| Declaration::new(name, stored, unit, "value", meaning);
+    let key = |name, stored, meaning| Declaration::new(name, stored, "1", "key", meaning);
+    let mut columns = vec![key("boot", Int32, "which boot of the target within the run, from 0")];
+    columns.extend(case_columns(plan));
+    columns.extend([
+        key("iteration", Int32, "which measured iteration of the case, from 0"),
+        key("metric", Text, "the metric's name, unique within the workload"),
+        value("value", Double, "see column unit", "the measured value, in the unit of column `unit`"),
+        key("unit", Text, "the unit of the value"),
+        key("direction", Text, "higher, lower or neither: which way is good"),
+        value("primary", Boolean, "1", "whether the metric decides (true) or explains (false)"),
+        value("start_ns", Int64, "ns", "when the iteration began, CLOCK_MONOTONIC of its target"),
+        value("end_ns", Int64, "ns", "when the iteration ended, CLOCK_MONOTONIC of its target"),
+    ]);
+    columns
+}
+
+/// `case`, `workload`, `point` and a column for each factor.
+pub(crate) fn case_columns(plan: &Plan) -> Vec<Declaration> {
+    let key = |name: &str, stored, meaning: &str| Declaration::new(name, stored, "1", "key", meaning);
+    let mut columns = vec![
+        key("case", Stored::Int32, "index into plan.cases of run.json"),
+        key("workload", Stored::Text, "the workload's name in the study"),
+        key("point", Stored::Text, "the matrix parameters, as `size=64 threads=2`; empty without a matrix"),
+    ];
+    let factor = |name| {
+        let meaning = format!("level of the factor {name}; missing where it does not concern the workload");
+        key(&format!("factor.{name}"), Stored::Text, &meaning).optional()
+    };
+    columns.extend(plan.factors.keys().map(factor));
+    columns
+}
+
+/// The texts of every case, made once.
+pub(crate) struct CaseTexts<'a> {
+    plan: &'a Plan,
+    points: Vec<String>,
+}
+
+impl<'a> CaseTexts<'a> {
+    pub(crate) fn new(plan: &'a Plan) -> Self {
+        CaseTexts { plan, points: plan.cases.iter().map(point).collect() }
+    }
+
+    /// The cells of [`case_columns`]; empty texts for a case that the plan lacks.
+    pub(crate) fn cells(&self, index: u32) -> impl Iterator<Item = Item<'_>> {
+        let case = self.plan.case(index);
+        let workload = case.map_or("", |case| case.workload.as_str());
+        let point = self.points.get(index as usize).map_or("", String::as_str);
+        let level = move |factor: &String| {
+            case.and_then(|case| case.levels.get(factor)).map_or(Item::Missing, |level| Item::Text(level))
+        };
+        let fixed = [Item::Int(i64::from(index)), Item::Text(workload), Item::Text(point)];
+        fixed.into_iter().chain(self.plan.factors.keys().map(level))
+    }
+}
+
+fn point(case: &Case) -> String {
+    case.point.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// `samples.parquet` being written.
+pub(crate) struct SampleWriter<'a> {
+    table: TableWriter,
+    cases: CaseTexts<'a>,
+}
+
+impl<'a> SampleWriter<'a> {
+    pub(crate) fn create(directory: &Path, plan: &'a Plan) -> Result<Self, ArchiveError> {
+        let table = TableWriter::create(&directory.join(SAMPLES), &columns(plan), &[])?;
+        Ok(SampleWriter { table, cases: CaseTexts::new(plan) })
+    }
+
+    pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
+        let direction = sample.direction.to_string();
+        let after = [
+            Item::Int(i64::from(sample.iteration)),
+            Item::Text(&sample.metric),
+            Item::Float(sample.value),
+            Item::Text(&sample.unit.0),
+            Item::Text(&direction),
+            Item::Flag(sample.primary),
+            Item::Int(signed(sample.start)),
+            Item::Int(signed(sample.end)),
+        ];
+        let boot = [Item::Int(i64::from(sample.boot))];
+        self.table.push(boot.into_iter().chain(self.cases.cells(sample.case)).chain(after))
+    }
+
+    pub(crate) fn close(self) -> Result<(), ArchiveError> {
+        self.table.close()
+    }
+}
+
+/// Times are stored signed, as most readers expect; the clock would need 292 years to notice.
+pub(crate) fn signed(time: Nanos) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
+
+/// The reverse of [`signed`].
+pub(crate) fn unsigned(time: i64) -> Nanos {
+    Nanos(u64::try_from(time).unwrap_or(0))
+}
+
+/// All samples of the run at `run`.
+pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
+    let path = run.join(SAMPLES);
+    let table = TableReader::open(&path)?;
+    let mut metrics = table.text("metric", str::to_owned)?.into_iter();
+    let mut units = table.text("unit", Unit::new)?.into_iter();
+    let mut directions = table.text("direction", direction)?.into_iter();
+    let mut cases = table.int32("case")?.into_iter();
+    let mut iterations = table.int32("iteration")?.into_iter();
+    let mut values = table.double("value")?.into_iter();
+    let mut primaries = table.flag("primary")?.into_iter();
+    let mut starts = table.int64("start_ns")?.into_iter();
+    let mut ends = table.int64("end_ns")?.into_iter();
+    let boots = table.int32("boot")?.into_iter();
+    let row = |boot: i32| {
+        Some(Sample {
+            boot: index(boot),
+            case: index(cases.next()?),
+            iteration: index(iterations.next()?),
+            metric: metrics.next()?,
+            value: values.next()?,
+            unit: units.next()?,
+            direction: directions.next()?,
+            primary: primaries.next()?,
+            start: unsigned(starts.next()?),
+            end: unsigned(ends.next()?),
+        })
+    };
+    Ok(boots.map_while(row).collect())
+}
+
+/// An index that was stored as a signed number.
+pub(crate) fn index(stored: i32) -> u32 {
+    u32::try_from(stored).unwrap_or(0)
+}
+
+fn direction(text: &str) -> Direction {
+    match text {
+        "higher" => Direction::Higher,
+        "lower" => Direction::Lower,
+        _ => Direction::Neither,
+    }
+}

@@ -1,0 +1,156 @@
+//! The archive's directory: where it is, what is in it, and beginning a run. Owns the rule that
+//! nothing is hidden: what cannot be read is listed with the reason.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use perflab_model::{Manifest, Status};
+
+use crate::events::{Events, kind, kind_of};
+use crate::layout::{HALF, JOURNAL, RUNS};
+use crate::recorder::Recorder;
+use crate::run::standing;
+use crate::{ArchiveError, id, iterations, manifest};
+
+/// A directory of runs.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    path: PathBuf,
+}
+
+/// One line of a list of runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The run's id: the name of its directory.
+    pub id: String,
+    /// The shortest prefix that names it.
+    pub short: String,
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// What it is, or why it cannot be read.
+    pub summary: Result<Summary, String>,
+}
+
+/// What a list says about a run that can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The name that the user gave it.
+    pub label: Option<String>,
+    /// The study's title.
+    pub title: String,
+    /// How it stands; `Running` only while a living process records it.
+    pub status: Status,
+    /// When it began.
+    pub begun: Timestamp,
+    /// Iterations that ended, warm-ups included.
+    pub iterations: u64,
+    /// Iterations that were planned, warm-ups included.
+    pub planned: u64,
+}
+
+impl Archive {
+    /// The archive at `path`; one that is not there yet is empty, and made when the first run begins.
+    ///
+    /// # Errors
+    /// `path` is something else than a directory.
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        if path.exists() && !path.is_dir() {
+            let source = std::io::ErrorKind::NotADirectory.into();
+            return Err(ArchiveError::Io { what: "open the archive", path: path.into(), source });
+        }
+        Ok(Archive { path: path.into() })
+    }
+
+    /// Where the archive is: what the user said, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.
+    pub fn locate(explicit: Option<&Path>) -> PathBuf {
+        let variable = || std::env::var_os("PERFLAB_ARCHIVE").filter(|value| !value.is_empty());
+        explicit
+            .map(PathBuf::from)
+            .or_else(|| variable().map(PathBuf::from))
+            .unwrap_or("perflab-archive".into())
+    }
+
+    /// The archive's directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.path.join(RUNS)
+    }
+
+    /// Begins a run: makes its directory with its `run.json` (status running) and takes its lock. The
+    /// caller then records all events, the first of them `Began`.
+    ///
+    /// # Errors
+    /// An id that is none or taken; a directory that cannot be written.
+    pub fn begin(&self, manifest: &Manifest) -> Result<Recorder, ArchiveError> {
+        Recorder::begin(&self.runs(), manifest)
+    }
+
+    /// All runs, the oldest first; damaged ones with the reason.
+    ///
+    /// # Errors
+    /// The archive's directory cannot be read.
+    pub fn list(&self) -> Result<Vec<Entry>, ArchiveError> {
+        let names = self.names()?;
+        let entry = |(id, short): (String, String)| {
+            let path = self.runs().join(&id);
+            let summary = summary(&path).map_err(|error| error.to_string());
+            Entry { bytes: size(&path), id, short, summary }
+        };
+        Ok(names.into_iter().map(entry).collect())
+    }
+
+    /// The names under `runs/` with their shortest prefixes, sorted; nothing of the runs is read.
+    pub(crate) fn names(&self) -> Result<Vec<(String, String)>, ArchiveError> {
+        let runs = self.runs();
+        let mut names = match fs::read_dir(&runs) {
+            Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+        .map_err(ArchiveError::io("read", &runs))?;
+        names.retain(|name| !name.to_string_lossy().starts_with(HALF));
+        let mut names: Vec<String> = names.into_iter().map(|name| name.to_string_lossy().into()).collect();
+        names.sort();
+        let shorts = id::shortest_prefixes(&names);
+        Ok(names.into_iter().zip(shorts).collect())
+    }
+}
+
+fn summary(run: &Path) -> Result<Summary, ArchiveError> {
+    let head = manifest::head(run)?;
+    let begun = i64::try_from(head.anchor.realtime.0).unwrap_or(i64::MAX);
+    Ok(Summary {
+        label: head.label,
+        title: head.study.title,
+        status: standing(run, head.status),
+        begun: Timestamp::from_nanosecond(i128::from(begun)).unwrap_or_default(),
+        iterations: if head.status == Status::Running {
+            counted(run)?
+        } else {
+            iterations::count(run)? as u64
+        },
+        planned: head.plan.slots.len() as u64,
+    })
+}
+
+/// Iterations in the journal of a run that was not closed.
+fn counted(run: &Path) -> Result<u64, ArchiveError> {
+    let mut events = Events::open(&run.join(JOURNAL))?;
+    let mut count = 0;
+    while events.advance()? {
+        count += u64::from(kind_of(events.line()) == Some(kind::ITERATION_ENDED));
+    }
+    Ok(count)
+}
+
+/// Bytes of all files under `path`; what cannot be looked at counts as nothing.
+pub(crate) fn size(path: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(path) else {
+        return fs::symlink_metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
+    };
+    entries.flatten().map(|entry| if entry.path().is_symlink() { 0 } else { size(&entry.path()) }).sum()
+}

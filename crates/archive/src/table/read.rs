@@ -1,0 +1,137 @@
+//! Reading whole columns of a table, each typed, without rows in between.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use super::{COLUMNS_KEY, Declaration};
+use crate::ArchiveError;
+
+/// A table that is open for reading.
+pub(crate) struct TableReader {
+    path: PathBuf,
+    reader: SerializedFileReader<File>,
+}
+
+impl TableReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
+        let reader = SerializedFileReader::new(file).map_err(ArchiveError::damaged(path))?;
+        Ok(TableReader { path: path.into(), reader })
+    }
+
+    /// Number of rows.
+    pub(crate) fn rows(&self) -> usize {
+        usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
+    /// A value of the file's metadata.
+    pub(crate) fn metadata(&self, key: &str) -> Option<&str> {
+        let pairs = self.reader.metadata().file_metadata().key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+    }
+
+    /// What the columns are.
+    pub(crate) fn columns(&self) -> Result<Vec<Declaration>, ArchiveError> {
+        let text =
+            self.metadata(COLUMNS_KEY).ok_or_else(|| self.damaged("its metadata lacks perflab.columns"))?;
+        serde_json::from_str(text).map_err(ArchiveError::damaged(&self.path))
+    }
+
+    pub(crate) fn int32(&self, name: &str) -> Result<Vec<i32>, ArchiveError> {
+        self.required::<Int32Type>(name)
+    }
+
+    pub(crate) fn int64(&self, name: &str) -> Result<Vec<i64>, ArchiveError> {
+        self.required::<Int64Type>(name)
+    }
+
+    pub(crate) fn double(&self, name: &str) -> Result<Vec<f64>, ArchiveError> {
+        self.required::<DoubleType>(name)
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Result<Vec<bool>, ArchiveError> {
+        self.required::<BoolType>(name)
+    }
+
+    /// A text column; each text is made into `T` from its characters.
+    pub(crate) fn text<T>(&self, name: &str, make: impl Fn(&str) -> T) -> Result<Vec<T>, ArchiveError> {
+        let read = self.required::<ByteArrayType>(name)?;
+        read.iter()
+            .map(|bytes| Ok(make(bytes.as_utf8().map_err(ArchiveError::damaged(&self.path))?)))
+            .collect()
+    }
+
+    pub(crate) fn optional_int64(&self, name: &str) -> Result<Vec<Option<i64>>, ArchiveError> {
+        self.optional::<Int64Type>(name)
+    }
+
+    pub(crate) fn optional_double(&self, name: &str) -> Result<Vec<Option<f64>>, ArchiveError> {
+        self.optional::<DoubleType>(name)
+    }
+
+    pub(crate) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>, ArchiveError> {
+        let read = self.optional::<ByteArrayType>(name)?;
+        let text = |bytes: parquet::data_type::ByteArray| {
+            bytes.as_utf8().map(String::from).map_err(ArchiveError::damaged(&self.path))
+        };
+        read.into_iter().map(|cell| cell.map(text).transpose()).collect()
+    }
+
+    fn required<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ArchiveError> {
+        let (values, _) = self.column::<T>(name)?;
+        if values.len() == self.rows() {
+            return Ok(values);
+        }
+        Err(self.damaged(&format!("column `{name}` has {} cells in {} rows", values.len(), self.rows())))
+    }
+
+    fn optional<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ArchiveError> {
+        let (values, levels) = self.column::<T>(name)?;
+        let mut values = values.into_iter();
+        Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
+    }
+
+    /// Values without the missing ones, and the definition levels.
+    fn column<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
+        let (mut values, mut levels) = (Vec::with_capacity(self.rows()), Vec::new());
+        let index = self.index::<T>(name)?;
+        let groups = 0..self.reader.num_row_groups();
+        let read =
+            groups.into_iter().try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels));
+        read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;
+        Ok((values, levels))
+    }
+
+    fn chunk<T: DataType>(
+        &self,
+        group: usize,
+        index: usize,
+        values: &mut Vec<T::T>,
+        levels: &mut Vec<i16>,
+    ) -> Result<(), ParquetError> {
+        let group = self.reader.get_row_group(group)?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let mut column = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+        column.read_records(rows, Some(levels), None, values).map(drop)
+    }
+
+    /// Where a column stands; the type is looked at first because the reader panics on a wrong one.
+    fn index<T: DataType>(&self, name: &str) -> Result<usize, ArchiveError> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let named = schema.columns().iter().position(|column| column.name() == name);
+        let index = named.ok_or_else(|| self.damaged(&format!("column `{name}` is not there")))?;
+        if schema.column(index).physical_type() == T::get_physical_type() {
+            return Ok(index);
+        }
+        Err(self.damaged(&format!("column `{name}` is stored as {}", schema.column(index).physical_type())))
+    }
+
+    fn damaged(&self, reason: &str) -> ArchiveError {
+        ArchiveError::damaged(&self.path)(reason)
+    }
+}

@@ -1,0 +1,36 @@
+use super::*;
+
+#[test]
+fn rows_come_back_as_columns_across_row_groups() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.parquet");
+    let columns = [
+        Declaration::new("n", Stored::Int64, "bytes", "counter", "grows"),
+        Declaration::new("x", Stored::Double, "s", "gauge", "wobbles").optional(),
+        Declaration::new("key", Stored::Text, "1", "key", "names").optional(),
+    ];
+    let mut table = TableWriter::create(&path, &columns, &[("perflab.monitor", "m".into())]).unwrap();
+    let rows = 200_000_i64;
+    for n in 0..rows {
+        let x = if n % 3 == 0 { Item::Missing } else { Item::Float(n as f64) };
+        table.push([Item::Int(n), x, Item::Text(if n % 2 == 0 { "even" } else { "odd" })]).unwrap();
+    }
+    table.close().unwrap();
+    let table = TableReader::open(&path).unwrap();
+    assert_eq!(table.columns().unwrap(), columns);
+    assert_eq!(table.metadata("perflab.monitor"), Some("m"));
+    assert!(table.int64("n").unwrap().into_iter().eq(0..rows));
+    assert_eq!(table.optional_double("x").unwrap()[..4], [None, Some(1.0), Some(2.0), None]);
+    assert_eq!(table.optional_text("key").unwrap()[199_999].as_deref(), Some("odd"));
+}
+
+#[test]
+fn a_wrong_type_or_name_is_an_error_that_names_the_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.parquet");
+    let columns = [Declaration::new("n", Stored::Int64, "1", "value", "")];
+    TableWriter::create(&path, &columns, &[]).unwrap().close().unwrap();
+    let table = TableReader::open(&path).unwrap();
+    assert!(table.int32("n").unwrap_err().to_string().contains("column `n` is stored as INT64"));
+    assert!(table.int64("m").unwrap_err().to_string().contains("column `m` is not there"));
+}

@@ -1,0 +1,116 @@
+//! Writing a table row by row, holding at most one row group in memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use perflab_model::FORMAT_VERSION;
+
+use super::buffer::{Buffer, Item};
+use super::declare::{Declaration, Stored, schema};
+use super::{COLUMNS_KEY, FORMAT_KEY};
+use crate::ArchiveError;
+
+/// Cells that are held before a row group is written: about 5 MB, however many columns there are.
+const CELLS: usize = 512 * 1024;
+/// Rows of a row group at most.
+const ROWS: usize = 64 * 1024;
+
+/// A table that is being written.
+pub(crate) struct TableWriter {
+    path: PathBuf,
+    writer: SerializedFileWriter<File>,
+    buffers: Vec<Buffer>,
+    held: usize,
+    limit: usize,
+}
+
+impl TableWriter {
+    /// Creates the file; `metadata` joins the declarations in it.
+    pub(crate) fn create(
+        path: &Path,
+        columns: &[Declaration],
+        metadata: &[(&str, String)],
+    ) -> Result<Self, ArchiveError> {
+        let file = File::create(path).map_err(ArchiveError::io("create", path))?;
+        let properties = properties(columns, metadata).map_err(ArchiveError::damaged(path))?;
+        let schema = schema(columns).map_err(|error| failed(path, error))?;
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties));
+        Ok(TableWriter {
+            path: path.into(),
+            writer: writer.map_err(|error| failed(path, error))?,
+            buffers: columns.iter().map(Buffer::new).collect(),
+            held: 0,
+            limit: (CELLS / columns.len().max(1)).clamp(1, ROWS),
+        })
+    }
+
+    /// Takes a row: one cell a column, missing ones filled up.
+    pub(crate) fn push<'a>(&mut self, row: impl IntoIterator<Item = Item<'a>>) -> Result<(), ArchiveError> {
+        let cells = row.into_iter().chain(std::iter::repeat(Item::Missing));
+        self.buffers.iter_mut().zip(cells).for_each(|(buffer, cell)| buffer.push(cell));
+        self.held += 1;
+        if self.held >= self.limit { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is held and the footer, and syncs the file.
+    pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
+        self.flush()?;
+        let file = self.writer.into_inner().map_err(|error| failed(&self.path, error))?;
+        file.sync_all().map_err(ArchiveError::io("sync", &self.path))
+    }
+
+    fn flush(&mut self) -> Result<(), ArchiveError> {
+        if self.held == 0 {
+            return Ok(());
+        }
+        self.held = 0;
+        self.row_group().map_err(|error| failed(&self.path, error))
+    }
+
+    fn row_group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for buffer in &mut self.buffers {
+            let Some(mut column) = group.next_column()? else { break };
+            buffer.flush(&mut column)?;
+            column.close()?;
+        }
+        group.close().map(drop)
+    }
+}
+
+/// A failure of the Parquet writer is almost always the disk's: keep the system's words.
+fn failed(path: &Path, error: ParquetError) -> ArchiveError {
+    ArchiveError::io("write", path)(std::io::Error::other(error))
+}
+
+fn properties(
+    columns: &[Declaration],
+    metadata: &[(&str, String)],
+) -> Result<WriterProperties, Box<dyn std::error::Error>> {
+    let declared = serde_json::to_string(columns)?;
+    let own = [(FORMAT_KEY, FORMAT_VERSION.to_string()), (COLUMNS_KEY, declared)];
+    let pairs = own.iter().chain(metadata).map(|(key, value)| KeyValue::new((*key).into(), value.clone()));
+    let builder = WriterProperties::builder()
+        .set_created_by(concat!("perflab ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_dictionary_enabled(false)
+        .set_key_value_metadata(Some(pairs.collect()));
+    Ok(columns.iter().fold(builder, encoded).build())
+}
+
+/// Texts repeat and get a dictionary; counters and times grow slowly and are stored as differences.
+fn encoded(builder: WriterPropertiesBuilder, column: &Declaration) -> WriterPropertiesBuilder {
+    let path = ColumnPath::new(vec![column.name.clone()]);
+    match column.stored {
+        Stored::Text => builder.set_column_dictionary_enabled(path, true),
+        Stored::Int32 | Stored::Int64 => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+        Stored::Double | Stored::Boolean => builder,
+    }
+}
