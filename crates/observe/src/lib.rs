@@ -1,1 +1,29 @@
-//! What the kernel did: monitors and host facts.
+//! What the kernel did: monitors on a clock, and what a machine says about itself.
+//!
+//! This room reads `/proc` and `/sys` below a [`Root`] that is passed in, so that every parser runs on
+//! recorded trees, and reads the time from a [`Clock`] that is passed in. It emits the events of
+//! `perflab-model` and refuses to store, to show, to change settings or to start processes.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`monitor`] | one file of the kernel, its columns declared with unit and kind |
+//! | [`sampler`] | all monitors of a run on one thread, each with its interval |
+//! | [`facts`] | what a target says about itself, by family |
+//! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
+//! | [`usage`] | what perflab itself cost |
+
+pub mod clock;
+pub mod error;
+pub mod facts;
+pub mod monitor;
+pub mod root;
+pub mod sampler;
+pub mod usage;
+
+pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
+pub use error::ObserveError;
+pub use facts::{FactFamily, fact_families, facts};
+pub use monitor::{Monitor, MonitorKind, find, monitors, open};
+pub use root::{Root, boot_id};
+pub use sampler::{Sampler, SamplerCost};
+pub use usage::{Usage, own_usage};

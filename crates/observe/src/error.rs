@@ -1,0 +1,106 @@
+//! What can go wrong when the kernel is asked: always with the path, the line or the name.
+
+use std::io;
+
+use perflab_model::nearest::hint;
+
+/// Why something of the kernel could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The file is missing, or reading it failed.
+    #[error("{path}: {}", reason(.source))]
+    Read {
+        /// as the kernel names it: `/proc/schedstat`
+        path: String,
+        /// what the system call said
+        source: io::Error,
+    },
+    /// The file is there, and we may not read it.
+    #[error("{path}: {}; it needs {needs}", reason(.source))]
+    Refused {
+        /// as the kernel names it: `/proc/slabinfo`
+        path: String,
+        /// what would help: `root`
+        needs: &'static str,
+        /// what the system call said
+        source: io::Error,
+    },
+    /// The file holds something that its reader does not understand.
+    #[error("{path}, line {line}: {what}")]
+    Malformed {
+        /// as the kernel names it
+        path: String,
+        /// from 1
+        line: usize,
+        /// what was expected, with what stood there
+        what: String,
+    },
+    /// A name that is not in a list of ours.
+    #[error("`{name}` is no {noun}; {hint}")]
+    Unknown {
+        /// what was asked for
+        name: String,
+        /// what it should have been: `monitor`, `family of facts`
+        noun: &'static str,
+        /// the nearest name, or all of them
+        hint: String,
+    },
+    /// The columns of a monitor are not what they were when it was first opened.
+    #[error("{path}: its columns changed while the run went on")]
+    Reshaped {
+        /// as the kernel names it
+        path: String,
+    },
+}
+
+impl ObserveError {
+    /// A failed system call on `path`.
+    pub(crate) fn read(path: &str, source: io::Error) -> Self {
+        ObserveError::Read { path: path.into(), source }
+    }
+
+    /// An unknown name, with a hint out of `known`.
+    pub(crate) fn unknown<'a>(
+        name: &str,
+        noun: &'static str,
+        known: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Self {
+        ObserveError::Unknown { name: name.into(), noun, hint: hint(name, known) }
+    }
+
+    /// The same, naming what would help where permission was all that lacked.
+    pub(crate) fn needing(self, needs: &'static str) -> Self {
+        match self {
+            ObserveError::Read { path, source }
+                if !needs.is_empty() && source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                ObserveError::Refused { path, needs, source }
+            }
+            other => other,
+        }
+    }
+}
+
+/// The text of an errno in our style: lower case, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_would_help_and_absences_do_not() {
+        let refused = |needs| {
+            let error = io::Error::from(rustix::io::Errno::ACCESS);
+            ObserveError::read("/proc/slabinfo", error).needing(needs).to_string()
+        };
+        assert_eq!(refused("root"), "/proc/slabinfo: permission denied; it needs root");
+        assert_eq!(refused(""), "/proc/slabinfo: permission denied");
+        let missing = ObserveError::read("/proc/schedstat", rustix::io::Errno::NOENT.into());
+        assert_eq!(missing.needing("root").to_string(), "/proc/schedstat: no such file or directory");
+    }
+}

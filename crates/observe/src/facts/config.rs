@@ -1,0 +1,131 @@
+//! The kernel's configuration: a hash of all of it, which tells two kernels apart, and the options that most often
+//! explain a difference.
+
+use std::fmt::Write;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::notes::Notes;
+
+/// More than any configuration has (they have 100 to 300 KB), so that a wrong file cannot fill the memory.
+const LARGEST: u64 = 8 << 20;
+
+/// Options that move benchmarks; each that the configuration mentions becomes a fact, `n` where it is not set.
+const OPTIONS: &[&str] = &[
+    "HZ",
+    "PREEMPT",
+    "PREEMPT_NONE",
+    "PREEMPT_VOLUNTARY",
+    "PREEMPT_LAZY",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_RT",
+    "NO_HZ_FULL",
+    "SLUB",
+    "SLAB",
+    "SLOB",
+    "SLUB_DEBUG_ON",
+    "SLUB_CPU_PARTIAL",
+    "SLAB_MERGE_DEFAULT",
+    "SLAB_FREELIST_RANDOM",
+    "SLAB_FREELIST_HARDENED",
+    "RANDOM_KMALLOC_CACHES",
+    "MEMCG",
+    "MEM_ALLOC_PROFILING",
+    "LRU_GEN_ENABLED",
+    "TRANSPARENT_HUGEPAGE",
+    "TRANSPARENT_HUGEPAGE_ALWAYS",
+    "TRANSPARENT_HUGEPAGE_MADVISE",
+    "NUMA_BALANCING",
+    "COMPACTION",
+    "SCHEDSTATS",
+    "SCHED_CORE",
+    "SCHED_AUTOGROUP",
+    "SCHED_CLASS_EXT",
+    "FAIR_GROUP_SCHED",
+    "PSI",
+    "KASAN",
+    "KCSAN",
+    "KMSAN",
+    "UBSAN",
+    "KFENCE",
+    "DEBUG_KERNEL",
+    "DEBUG_PAGEALLOC",
+    "PAGE_POISONING",
+    "LOCKDEP",
+    "PROVE_LOCKING",
+    "LOCK_STAT",
+    "DEBUG_OBJECTS",
+    "INIT_ON_ALLOC_DEFAULT_ON",
+    "INIT_ON_FREE_DEFAULT_ON",
+    "HARDENED_USERCOPY",
+    "FORTIFY_SOURCE",
+    "RANDOMIZE_BASE",
+    "PAGE_TABLE_ISOLATION",
+    "MITIGATION_PAGE_TABLE_ISOLATION",
+    "LTO_NONE",
+    "LTO_CLANG_THIN",
+    "CC_OPTIMIZE_FOR_SIZE",
+    "PERF_EVENTS",
+    "FTRACE",
+    "BPF_JIT_ALWAYS_ON",
+    "PARAVIRT",
+    "KVM_GUEST",
+];
+
+pub(super) fn collect(notes: &mut Notes<'_>) {
+    let Some((text, source)) = read(notes) else { return };
+    notes.add("kernel.config.sha256", digest(&text).as_str(), &source);
+    for option in OPTIONS {
+        notes.add_known(&format!("kernel.config.{option}"), value(&text, option), &source);
+    }
+}
+
+/// The text, from the running kernel where it carries it, else from the file installed beside it.
+fn read(notes: &Notes<'_>) -> Option<(String, String)> {
+    let release = notes.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let installed = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    let built_in = unpacked(notes, "/proc/config.gz");
+    built_in.or_else(|| installed.into_iter().find_map(|path| Some((notes.read(&path)?, path))))
+}
+
+fn unpacked(notes: &Notes<'_>, path: &str) -> Option<(String, String)> {
+    let packed = std::fs::File::open(notes.root.path(path)).ok()?;
+    let mut text = String::new();
+    GzDecoder::new(packed).take(LARGEST).read_to_string(&mut text).ok()?;
+    Some((text.trim_end().to_owned(), path.into()))
+}
+
+fn digest(text: &str) -> String {
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        // Writing to a String does not fail.
+        write!(hex, "{byte:02x}").ok();
+    }
+    hex
+}
+
+/// `y`, `m`, a number or a text without its quotes; `n` for `# CONFIG_X is not set`; nothing where it is not mentioned.
+fn value<'t>(text: &'t str, option: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
+        let unset =
+            || line.strip_prefix("# CONFIG_")?.strip_prefix(option)?.strip_prefix(" is not set").map(|_| "n");
+        let set = || line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('=');
+        set().or_else(unset).map(|value| value.trim_matches('"'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_set_unset_or_unknown() {
+        let text = "CONFIG_HZ=250\nCONFIG_HZ_250=y\n# CONFIG_KASAN is not set\nCONFIG_X=\"a b\"";
+        assert_eq!(value(text, "HZ"), Some("250"));
+        assert_eq!(value(text, "KASAN"), Some("n"));
+        assert_eq!(value(text, "X"), Some("a b"));
+        assert_eq!(value(text, "SLUB"), None);
+    }
+}

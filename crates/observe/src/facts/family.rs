@@ -1,0 +1,108 @@
+//! The table of families, and the one call that collects them.
+
+use perflab_model::Facts;
+
+use super::notes::Notes;
+use super::{
+    cgroup, clocksource, cpu, disk, distribution, hypervisor, kernel, load, memory, mitigations, numa,
+    sysctl, thp,
+};
+use crate::{ObserveError, Root};
+
+/// One family of facts that a study may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct FactFamily {
+    /// What studies call it; most of its keys begin so: `cpu`.
+    pub name: &'static str,
+    /// One line for people: what it holds.
+    pub about: &'static str,
+    pub(super) collect: fn(&mut Notes<'_>),
+}
+
+const FAMILIES: &[FactFamily] = &[
+    FactFamily {
+        name: "cpu",
+        about: "model, topology, caches, flags, frequency governor, boost, SMT",
+        collect: cpu::collect,
+    },
+    FactFamily { name: "numa", about: "nodes, with memory and CPUs of each", collect: numa::collect },
+    FactFamily {
+        name: "memory",
+        about: "total and available memory, page size, swap, huge pages",
+        collect: memory::collect,
+    },
+    FactFamily {
+        name: "kernel",
+        about: "release, command line, taint, configuration",
+        collect: kernel::collect,
+    },
+    FactFamily {
+        name: "mitigations",
+        about: "what the kernel does about each CPU vulnerability",
+        collect: mitigations::collect,
+    },
+    FactFamily { name: "thp", about: "transparent huge pages", collect: thp::collect },
+    FactFamily {
+        name: "sysctl",
+        about: "knobs that move benchmarks: memory, scheduler, network",
+        collect: sysctl::collect,
+    },
+    FactFamily {
+        name: "disk",
+        about: "block devices with their queues; mounted file systems with their options",
+        collect: disk::collect,
+    },
+    FactFamily {
+        name: "hypervisor",
+        about: "whether this is a virtual machine, and of whom",
+        collect: hypervisor::collect,
+    },
+    FactFamily {
+        name: "cgroup",
+        about: "version, and the CPU and memory limits that hold for us",
+        collect: cgroup::collect,
+    },
+    FactFamily {
+        name: "distribution",
+        about: "the Linux distribution and its version",
+        collect: distribution::collect,
+    },
+    FactFamily {
+        name: "clocksource",
+        about: "what the kernel tells the time by",
+        collect: clocksource::collect,
+    },
+    FactFamily {
+        name: "load",
+        about: "how busy the machine is: load, stolen time, uptime",
+        collect: load::collect,
+    },
+];
+
+/// All families, in the order in which they are shown.
+pub fn fact_families() -> &'static [FactFamily] {
+    FAMILIES
+}
+
+/// Collects the facts of `families`, or of all.
+///
+/// # Errors
+/// [`ObserveError::Unknown`] with the nearest name, where a family is none of ours.
+pub fn facts(root: &Root, families: Option<&[String]>) -> Result<Facts, ObserveError> {
+    let mut notes = Notes::new(root);
+    match families {
+        None => FAMILIES.iter().for_each(|family| (family.collect)(&mut notes)),
+        Some(names) => {
+            for name in names {
+                (find(name)?.collect)(&mut notes);
+            }
+        }
+    }
+    Ok(notes.facts)
+}
+
+fn find(name: &str) -> Result<&'static FactFamily, ObserveError> {
+    let found = FAMILIES.iter().find(|family| family.name == name);
+    let names = FAMILIES.iter().map(|family| family.name);
+    found.ok_or_else(|| ObserveError::unknown(name, "family of facts", names))
+}

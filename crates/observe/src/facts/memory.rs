@@ -1,0 +1,34 @@
+//! Family `memory`: total and available memory, page size, swap, huge pages.
+
+use super::notes::{Notes, field};
+
+const MEMINFO: &str = "/proc/meminfo";
+
+pub(super) fn collect(notes: &mut Notes<'_>) {
+    let text = notes.read(MEMINFO).unwrap_or_default();
+    let keys = [
+        ("memory.total", "MemTotal"),
+        ("memory.available", "MemAvailable"),
+        ("memory.swap", "SwapTotal"),
+        ("memory.huge_page_size", "Hugepagesize"),
+        ("memory.huge_pages", "HugePages_Total"),
+    ];
+    for (key, name) in keys {
+        notes.add_known(key, field(&text, ':', name).and_then(bytes), MEMINFO);
+    }
+    // Files of /proc do not tell it, and a recorded tree may be of another machine.
+    if notes.root.is_host() {
+        let page_size = i64::try_from(rustix::param::page_size()).ok();
+        notes.add_known("memory.page_size", page_size, "getauxval(AT_PAGESZ)");
+    }
+    notes.file("memory.zswap", "/sys/module/zswap/parameters/enabled");
+    notes.file("memory.ksm", "/sys/kernel/mm/ksm/run");
+}
+
+/// `24682416 kB` in bytes, and a bare count as it is.
+fn bytes(value: &str) -> Option<i64> {
+    match value.strip_suffix("kB") {
+        Some(kib) => kib.trim_end().parse::<i64>().ok()?.checked_mul(1024),
+        None => value.parse().ok(),
+    }
+}

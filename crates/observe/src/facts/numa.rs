@@ -1,0 +1,32 @@
+//! Family `numa`: nodes, with memory and CPUs of each.
+
+use perflab_model::Value;
+
+use super::notes::{Notes, members};
+
+const NODES: &str = "/sys/devices/system/node";
+
+pub(super) fn collect(notes: &mut Notes<'_>) {
+    let online = format!("{NODES}/online");
+    let nodes = notes.read(&online).map(|list| members(&list)).unwrap_or_default();
+    if nodes.is_empty() {
+        notes.add("numa.nodes", 1, &format!("assumed: {online} says nothing"));
+        return;
+    }
+    notes.add("numa.nodes", i64::try_from(nodes.len()).unwrap_or(i64::MAX), &online);
+    for node in nodes {
+        let meminfo = format!("{NODES}/node{node}/meminfo");
+        let memory = notes.read(&meminfo).and_then(|text| total(&text));
+        notes.add_known(&format!("numa.node{node}.memory"), memory, &meminfo);
+        let cpus = format!("{NODES}/node{node}/cpulist");
+        // Always text: a list of one CPU is no number.
+        let list = notes.read(&cpus).map(Value::Text);
+        notes.add_known(&format!("numa.node{node}.cpus"), list, &cpus);
+    }
+}
+
+/// `Node 0 MemTotal:  24682416 kB`, in bytes.
+fn total(text: &str) -> Option<i64> {
+    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+    line.split_ascii_whitespace().nth(3)?.parse::<i64>().ok()?.checked_mul(1024)
+}

@@ -1,0 +1,94 @@
+//! The table of monitors, and what every one of them is.
+
+use perflab_model::{Column, Nanos, Row, SeriesSchema};
+
+use super::{Declared, diskstats, loadavg, meminfo, net_dev, pressure, schedstat, slabinfo, stat, vmstat};
+use crate::{ObserveError, Root};
+
+/// One monitor that a study may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct MonitorKind {
+    /// What studies call it, and its table: `slabinfo`.
+    pub name: &'static str,
+    /// What it reads, as the kernel names it: `/proc/slabinfo`.
+    pub source: &'static str,
+    /// One line for people: what its numbers tell.
+    pub about: &'static str,
+    /// What it cannot be read without: `root`, or nothing.
+    pub needs: &'static str,
+    /// Its columns; empty where they vary by kernel and are found when it is opened.
+    pub columns: &'static [Declared],
+    pub(super) open: fn(&Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError>,
+}
+
+/// A monitor that was opened.
+pub trait Monitor: Send {
+    /// Its columns; the same for as long as it is open.
+    fn schema(&self) -> &SeriesSchema;
+
+    /// Reads its file now and appends all rows of this tick.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
+    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError>;
+}
+
+/// Every monitor there is: the one line that each adds outside of its own file.
+const MONITORS: &[MonitorKind] = &[
+    slabinfo::KIND,
+    vmstat::KIND,
+    meminfo::KIND,
+    stat::KIND,
+    diskstats::KIND,
+    pressure::KIND,
+    loadavg::KIND,
+    net_dev::KIND,
+    schedstat::KIND,
+];
+
+/// All monitors, in the order in which they are shown.
+pub fn monitors() -> &'static [MonitorKind] {
+    MONITORS
+}
+
+/// The monitor called `name`.
+///
+/// # Errors
+/// [`ObserveError::Unknown`] with the nearest name.
+pub fn find(name: &str) -> Result<&'static MonitorKind, ObserveError> {
+    let found = MONITORS.iter().find(|kind| kind.name == name);
+    found.ok_or_else(|| ObserveError::unknown(name, "monitor", MONITORS.iter().map(|kind| kind.name)))
+}
+
+/// Opens a monitor below `root`; `interval` is only written into its schema.
+///
+/// # Errors
+/// When its file is missing, refused (the message then says what it needs), or not understood.
+pub fn open(kind: &MonitorKind, root: &Root, interval: Nanos) -> Result<Box<dyn Monitor>, ObserveError> {
+    (kind.open)(&Opening { kind, root, interval }).map_err(|error| error.needing(kind.needs))
+}
+
+/// What a monitor is opened with.
+#[derive(Debug)]
+pub struct Opening<'a> {
+    pub(super) kind: &'a MonitorKind,
+    pub(super) root: &'a Root,
+    pub(super) interval: Nanos,
+}
+
+impl Opening<'_> {
+    /// The schema of a monitor with these columns.
+    pub(super) fn schema(&self, columns: Vec<Column>) -> SeriesSchema {
+        SeriesSchema {
+            monitor: self.kind.name.into(),
+            source: self.kind.source.into(),
+            interval: self.interval,
+            columns,
+        }
+    }
+
+    /// The schema of a monitor that has the columns it declares.
+    pub(super) fn declared(&self) -> SeriesSchema {
+        self.schema(self.kind.columns.iter().map(Declared::column).collect())
+    }
+}

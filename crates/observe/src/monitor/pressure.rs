@@ -1,0 +1,89 @@
+//! `/proc/pressure/*`: one row a resource and kind of stall (Documentation/accounting/psi.rst). `some`: at least one
+//! task waits; `full`: all that could run do. The files need CONFIG_PSI, and psi=1 where it is off by default.
+
+use perflab_model::{Cell, Row, SeriesSchema};
+
+use super::column::Declared;
+use super::kind::{Monitor, MonitorKind, Opening};
+use super::line::{Malformed, lines};
+use super::proc_file::ProcFile;
+use crate::ObserveError;
+
+pub(super) const KIND: MonitorKind = MonitorKind {
+    name: "pressure",
+    source: "/proc/pressure",
+    about: "share of time that tasks wait for CPU, memory, I/O or interrupts",
+    needs: "",
+    columns: COLUMNS,
+    open,
+};
+
+const COLUMNS: &[Declared] = &[
+    Declared::key("resource"),
+    Declared::key("kind"),
+    Declared::float("avg10", "percent"),
+    Declared::float("avg60", "percent"),
+    Declared::float("avg300", "percent"),
+    Declared::counter("total_ns", "ns").times(1000),
+];
+
+/// Each with its file; `irq` came with 6.1 and needs CONFIG_IRQ_TIME_ACCOUNTING.
+const RESOURCES: &[(&str, &str)] = &[
+    ("cpu", "/proc/pressure/cpu"),
+    ("memory", "/proc/pressure/memory"),
+    ("io", "/proc/pressure/io"),
+    ("irq", "/proc/pressure/irq"),
+];
+
+struct Pressure {
+    schema: SeriesSchema,
+    files: Vec<(&'static str, ProcFile)>,
+}
+
+/// Opens whichever of the files there are; none at all is the error of the first.
+fn open(opening: &Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError> {
+    let mut files = Vec::with_capacity(RESOURCES.len());
+    let mut refused = None;
+    for (resource, path) in RESOURCES {
+        match ProcFile::open(opening.root, path) {
+            Ok(file) => files.push((*resource, file)),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    match refused {
+        Some(error) if files.is_empty() => Err(error),
+        _ => Ok(Box::new(Pressure { schema: opening.declared(), files })),
+    }
+}
+
+impl Monitor for Pressure {
+    fn schema(&self) -> &SeriesSchema {
+        &self.schema
+    }
+
+    fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+        for (resource, file) in &mut self.files {
+            let parsed = parse(resource, file.read()?, rows);
+            parsed.map_err(|malformed| file.malformed(malformed))?;
+        }
+        Ok(())
+    }
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`
+pub(super) fn parse(resource: &str, text: &str, rows: &mut Vec<Row>) -> Result<(), Malformed> {
+    for (number, line) in lines(text) {
+        let mut words = line.split_ascii_whitespace();
+        let kind = words.next().unwrap_or_default();
+        let mut row = Row::with_capacity(COLUMNS.len());
+        row.extend([Cell::Text(resource.into()), Cell::Text(kind.into())]);
+        for column in COLUMNS.iter().skip(2) {
+            let word = words.next().and_then(|word| Some(word.split_once('=')?.1)).unwrap_or_default();
+            let cell =
+                column.cell(word).ok_or_else(|| Malformed::new(number, "a number", column.name, line))?;
+            row.push(cell);
+        }
+        rows.push(row);
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! One file of `/proc`, opened once and re-read in place into a buffer that is kept.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use super::line::Malformed;
+use crate::{ObserveError, Root};
+
+/// More than any known file needs at first; it grows where a machine has more to say.
+const FIRST_BUFFER: usize = 16 << 10;
+
+/// An open file of `/proc`.
+#[derive(Debug)]
+pub(super) struct ProcFile {
+    path: String,
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl ProcFile {
+    /// Opens `path` (as the kernel names it) below `root`.
+    pub(super) fn open(root: &Root, path: &str) -> Result<Self, ObserveError> {
+        let file = File::open(root.path(path)).map_err(|source| ObserveError::read(path, source))?;
+        Ok(ProcFile { path: path.into(), file, buffer: vec![0; FIRST_BUFFER] })
+    }
+
+    /// The whole text as it is now. Bytes that are not ASCII become `?` where the text is not UTF-8.
+    pub(super) fn read(&mut self) -> Result<&str, ObserveError> {
+        let length = self.fill().map_err(|source| ObserveError::read(&self.path, source))?;
+        let text = self.buffer.get_mut(..length).unwrap_or_default();
+        if std::str::from_utf8(text).is_err() {
+            text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
+        }
+        Ok(std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    /// Reads from the start to the end: `/proc` hands out a page or so a call.
+    fn fill(&mut self) -> Result<usize, Error> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                self.buffer.resize(length * 2, 0);
+            }
+            let rest = self.buffer.get_mut(length..).unwrap_or_default();
+            match self.file.read_at(rest, length as u64) {
+                Ok(0) => return Ok(length),
+                Ok(read) => length += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The error for a line of this file that is not understood.
+    pub(super) fn malformed(&self, malformed: Malformed) -> ObserveError {
+        let Malformed { line, what } = malformed;
+        ObserveError::Malformed { path: self.path.clone(), line, what }
+    }
+}

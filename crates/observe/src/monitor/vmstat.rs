@@ -1,0 +1,92 @@
+//! `/proc/vmstat`: one row of the memory manager's counters. Its names vary by kernel version and configuration, so
+//! units and kinds come from a table of rules over names (include/linux/mmzone.h, vm_event_item.h, mm/vmstat.c).
+
+use perflab_model::Column;
+use perflab_model::series::ColumnKind::{self, Counter, Gauge};
+
+use super::kind::MonitorKind;
+use super::wide::Found;
+
+pub(super) const KIND: MonitorKind = MonitorKind {
+    name: "vmstat",
+    source: "/proc/vmstat",
+    about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
+    needs: "",
+    columns: &[],
+    open: |opening| opening.wide(discover),
+};
+
+/// What names that begin so (`…*`) or are so count, and the scale into that unit.
+type Rule = (&'static str, ColumnKind, &'static str, u64);
+
+/// The first that fits holds.
+const RULES: &[Rule] = &[
+    // Among the gauges nr_*, those that only grow.
+    ("nr_dirtied", Counter, "pages", 1),
+    ("nr_written", Counter, "pages", 1),
+    ("nr_throttled_written", Counter, "pages", 1),
+    ("nr_vmscan_*", Counter, "pages", 1),
+    ("nr_foll_pin_*", Counter, "pages", 1),
+    ("nr_tlb_*", Counter, "1", 1),
+    // Kept in kB by the kernel (NR_KERNEL_STACK_KB, NR_KERNEL_SCS_KB).
+    ("nr_kernel_stack", Gauge, "bytes", 1024),
+    ("nr_shadow_call_stack", Gauge, "bytes", 1024),
+    ("nr_overhead", Gauge, "pages", 1),
+    // Printed in huge pages (vmstat_item_print_in_thp).
+    ("nr_anon_transparent_hugepages", Gauge, "huge pages", 1),
+    ("nr_shmem_hugepages", Gauge, "huge pages", 1),
+    ("nr_file_hugepages", Gauge, "huge pages", 1),
+    ("nr_shmem_pmdmapped", Gauge, "huge pages", 1),
+    ("nr_file_pmdmapped", Gauge, "huge pages", 1),
+    ("nr_*", Gauge, "pages", 1),
+    ("workingset_nodes", Gauge, "1", 1),
+    ("workingset_nodereclaim", Counter, "1", 1),
+    ("workingset_*", Counter, "pages", 1),
+    // Counted in sectors, printed in KiB.
+    ("pgpgin", Counter, "bytes", 1024),
+    ("pgpgout", Counter, "bytes", 1024),
+    // Faults and the like: events, whatever the size of what they bring.
+    ("pgfault", Counter, "1", 1),
+    ("pgmajfault", Counter, "1", 1),
+    ("pgreuse", Counter, "1", 1),
+    ("pgscan_direct_throttle", Counter, "1", 1),
+    ("pageoutrun", Counter, "1", 1),
+    ("pg*", Counter, "pages", 1),
+    ("pswp*", Counter, "pages", 1),
+    ("pginodesteal", Counter, "pages", 1),
+    ("kswapd_inodesteal", Counter, "pages", 1),
+    ("numa_hit", Counter, "pages", 1),
+    ("numa_miss", Counter, "pages", 1),
+    ("numa_foreign", Counter, "pages", 1),
+    ("numa_interleave", Counter, "pages", 1),
+    ("numa_local", Counter, "pages", 1),
+    ("numa_other", Counter, "pages", 1),
+    ("numa_pages_migrated", Counter, "pages", 1),
+    ("slabs_scanned", Counter, "objects", 1),
+    ("compact_migrate_scanned", Counter, "pages", 1),
+    ("compact_free_scanned", Counter, "pages", 1),
+    ("compact_daemon_migrate_scanned", Counter, "pages", 1),
+    ("compact_daemon_free_scanned", Counter, "pages", 1),
+    ("compact_isolated", Counter, "pages", 1),
+    ("unevictable_pgs_*", Counter, "pages", 1),
+    ("balloon_*", Counter, "pages", 1),
+    ("swap_ra*", Counter, "pages", 1),
+    ("swpin_zero", Counter, "pages", 1),
+    ("swpout_zero", Counter, "pages", 1),
+    ("zswp*", Counter, "pages", 1),
+    ("ksm_swpin_copy", Counter, "pages", 1),
+    ("cow_ksm", Counter, "pages", 1),
+];
+
+/// Everything else is an event that was counted: `allocstall_*`, `thp_*`, `oom_kill`, `compact_stall`.
+const OTHERWISE: Rule = ("*", Counter, "1", 1);
+
+pub(super) fn discover(name: &str, _rest: &str) -> Found {
+    let (_, kind, unit, scale) = RULES.iter().find(|rule| fits(rule.0, name)).copied().unwrap_or(OTHERWISE);
+    let column = if kind == Gauge { Column::gauge(name, unit) } else { Column::counter(name, unit) };
+    Found { column, scale }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,53 @@
+//! Where `/proc` and `/sys` stand: the host's own, or a recorded tree.
+//!
+//! Paths are spoken of as the kernel names them (`/proc/stat`) and resolved here, in one place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::ObserveError;
+
+/// The directory below which `proc`, `sys` and `etc` are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root(pub PathBuf);
+
+impl Root {
+    /// The machine that we run on.
+    pub fn host() -> Self {
+        Root(PathBuf::from("/"))
+    }
+
+    /// Whether this is the machine that we run on, so that system calls may be asked as well.
+    pub fn is_host(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    /// Where `path` (absolute, as the kernel names it) really lies.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+
+    /// The whole text of a small file, without the white space at its end; bytes that are not UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// [`ObserveError::Read`] with the path as the kernel names it.
+    pub fn read(&self, path: &str) -> Result<String, ObserveError> {
+        let bytes = fs::read(self.path(path)).map_err(|source| ObserveError::read(path, source))?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    /// The names in a directory, sorted; empty where it cannot be read.
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// The kernel's random id of this boot (`/proc/sys/kernel/random/boot_id`), which tells boots apart; empty where
+/// unknown.
+pub fn boot_id(root: &Root) -> String {
+    root.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! One monitor on its schedule: opened, read, lost and found again, each step as events.
+
+use std::sync::mpsc::{SendError, Sender};
+
+use perflab_model::series::Gap;
+use perflab_model::{Event, Nanos, Row, SeriesSchema, What};
+
+use super::run::SamplerCost;
+use super::schedule::{Punctuality, Schedule};
+use crate::monitor::{Monitor, find, open};
+use crate::{ObserveError, Root};
+
+/// Nobody listens any more.
+pub(super) type Deaf = SendError<Event>;
+
+/// One wanted monitor.
+pub(super) struct Lane {
+    name: String,
+    pub(super) schedule: Schedule,
+    monitor: Option<Box<dyn Monitor>>,
+    /// As sent: its columns hold for the whole run.
+    announced: Option<SeriesSchema>,
+    /// Since when rows are missing, should the next tick fail.
+    last_good: Nanos,
+    gap: Option<Gap>,
+    /// Rows of the last tick, which the next one will have too.
+    rows: usize,
+}
+
+impl Lane {
+    pub(super) fn new(name: String, interval: Nanos, began: Nanos) -> Self {
+        let schedule = Schedule::new(interval, began);
+        Lane { name, schedule, monitor: None, announced: None, last_good: began, gap: None, rows: 0 }
+    }
+
+    /// Takes the tick that is due, at `at`, and sends what came of it.
+    pub(super) fn tick(
+        &mut self,
+        at: Nanos,
+        root: &Root,
+        sink: &Sender<Event>,
+        cost: &mut SamplerCost,
+    ) -> Result<(), Deaf> {
+        let punctuality = self.schedule.take(at);
+        let mut rows = Vec::with_capacity(self.rows);
+        if let Err(error) = self.read(root, &mut rows) {
+            return self.fail(at, &error, sink);
+        }
+        self.announce(at, sink)?;
+        match self.gap.take() {
+            Some(gap) => self.send(at, What::Gap(Gap { to: Some(at), ..gap }), sink)?,
+            None => self.count(at, punctuality, sink, cost)?,
+        }
+        cost.ticks += 1;
+        (self.rows, self.last_good) = (rows.len(), at);
+        self.send(at, What::Rows { monitor: self.name.clone(), rows }, sink)
+    }
+
+    /// Reads the monitor, opened first where it is not.
+    fn read(&mut self, root: &Root, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+        let monitor = match &mut self.monitor {
+            Some(monitor) => monitor,
+            closed => {
+                let monitor = open(find(&self.name)?, root, self.schedule.interval())?;
+                let schema = monitor.schema();
+                if self.announced.as_ref().is_some_and(|known| known != schema) {
+                    return Err(ObserveError::Reshaped { path: schema.source.clone() });
+                }
+                closed.insert(monitor)
+            }
+        };
+        monitor.sample(rows)
+    }
+
+    /// Sends the schema before the first rows.
+    fn announce(&mut self, at: Nanos, sink: &Sender<Event>) -> Result<(), Deaf> {
+        match (&self.announced, &self.monitor) {
+            (None, Some(monitor)) => {
+                let schema = self.announced.insert(monitor.schema().clone()).clone();
+                self.send(at, What::SeriesOpened(schema), sink)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a late tick, and lost ones, which are a gap as well.
+    fn count(
+        &mut self,
+        at: Nanos,
+        Punctuality { lost, late }: Punctuality,
+        sink: &Sender<Event>,
+        cost: &mut SamplerCost,
+    ) -> Result<(), Deaf> {
+        cost.late += u64::from(late);
+        cost.lost += lost;
+        if lost == 0 {
+            return Ok(());
+        }
+        let reason = format!("{lost} ticks lost: the machine gave the sampler no time");
+        let gap = Gap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
+        self.send(at, What::Gap(gap), sink)
+    }
+
+    /// Begins a gap, unless one is open already, and tries again later; an unknown name never comes back.
+    fn fail(&mut self, at: Nanos, error: &ObserveError, sink: &Sender<Event>) -> Result<(), Deaf> {
+        self.monitor = None;
+        match error {
+            ObserveError::Unknown { .. } => self.schedule.never(),
+            _ => self.schedule.retry(at),
+        }
+        if self.gap.is_some() {
+            return Ok(());
+        }
+        let gap =
+            Gap { monitor: self.name.clone(), from: self.last_good, to: None, reason: error.to_string() };
+        self.gap = Some(gap.clone());
+        self.send(at, What::Gap(gap), sink)
+    }
+
+    fn send(&self, at: Nanos, what: What, sink: &Sender<Event>) -> Result<(), Deaf> {
+        sink.send(Event { at, what })
+    }
+}
