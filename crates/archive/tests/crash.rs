@@ -1,0 +1,151 @@
+//! kill -9 at any moment leaves a run that reads: from the journal up to its last whole line, or, once it
+//! is closed, from its tables. The victim is this test program itself, started again.
+
+mod fixture;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use perflab_archive::{Archive, Recorder, RunDir};
+use perflab_model::{Status, What};
+
+const VICTIM: &str = "PERFLAB_TEST_VICTIM";
+const CASES: u32 = 20;
+const ITERATIONS: u32 = 60;
+const SAMPLES: usize = 2 * (CASES * ITERATIONS) as usize;
+
+/// Not a test unless it is started by one: records a run and says how far it is, each sample before it
+/// is recorded.
+#[test]
+fn victim() {
+    let Some(directory) = std::env::var_os(VICTIM) else { return };
+    let manifest = fixture::manifest(CASES, ITERATIONS);
+    let mut recorder = Archive::open(Path::new(&directory)).unwrap().begin(&manifest).unwrap();
+    let mut samples = 0;
+    for event in fixture::events(&manifest) {
+        if matches!(event.what, What::Sample(_)) {
+            samples += 1;
+            say(&samples.to_string());
+        }
+        recorder.record(&event).unwrap();
+    }
+    say("closing");
+    recorder.finish().unwrap();
+    say("closed");
+}
+
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("said {text}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+struct Victim {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    said: usize,
+}
+
+impl Victim {
+    fn start(archive: &Path) -> Victim {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, archive).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Victim { child, out, said: 0 }
+    }
+
+    /// Listens until `until` is said, or to the end.
+    fn listen(&mut self, until: &str) {
+        let mut line = String::new();
+        while self.out.read_line(&mut line).unwrap() > 0 {
+            // The test harness writes `test victim ... ` in front of the first line.
+            let said = line.split_once("said ").map_or("", |(_, said)| said.trim()).to_owned();
+            line.clear();
+            self.said = said.parse().unwrap_or(self.said);
+            if said == until {
+                return;
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.listen("nothing more");
+    }
+}
+
+/// Random moments that are the same in every run of the test (splitmix64, Steele et al. 2014).
+struct Moments(u64);
+
+impl Moments {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+fn only_run(archive: &Path) -> RunDir {
+    Archive::open(archive).unwrap().find("@latest").unwrap().pop().unwrap()
+}
+
+#[test]
+fn killed_while_recording_a_run_keeps_every_sample_that_was_written() {
+    let mut moments = Moments(1);
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut victim = Victim::start(directory.path());
+        victim.listen(&(2 + moments.below(SAMPLES as u64 - 500)).to_string());
+        std::thread::sleep(Duration::from_micros(moments.below(2_000)));
+        victim.kill();
+        check_interrupted(&only_run(directory.path()), victim.said);
+    }
+}
+
+fn check_interrupted(run: &RunDir, said: usize) {
+    let record = run.record().unwrap();
+    let found = record.samples.len();
+    assert_eq!(record.manifest.status, Status::Interrupted);
+    assert!(found > 0 && found <= said, "{found} samples of {said}");
+    assert!(found + 1 >= said, "only the sample that was under way may be missing: {found} of {said}");
+    assert!(run.damage().unwrap() <= 1);
+    assert!(!run.series("vmstat").unwrap().at.is_empty());
+    let recovered = Recorder::recover(run.path()).unwrap().record().unwrap();
+    assert_eq!(recovered.manifest.status, Status::Interrupted);
+    assert_eq!(recovered.samples, record.samples);
+    assert_eq!(recovered.iterations, record.iterations);
+}
+
+#[test]
+fn killed_while_closing_a_run_loses_nothing() {
+    let mut moments = Moments(2);
+    let mut interrupted = 0;
+    for _ in 0..20 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut victim = Victim::start(directory.path());
+        victim.listen("closing");
+        std::thread::sleep(Duration::from_micros(moments.below(120_000)));
+        victim.kill();
+        let run = only_run(directory.path());
+        interrupted += u32::from(run.status().unwrap() == Status::Interrupted);
+        check_whole(&run);
+        check_whole(&Recorder::recover(run.path()).unwrap());
+        assert_eq!(run.status().unwrap(), Status::Finished);
+    }
+    eprintln!("{interrupted} of 20 kills came before the run was closed");
+}
+
+fn check_whole(run: &RunDir) {
+    let record = run.record().unwrap();
+    assert!(matches!(record.manifest.status, Status::Interrupted | Status::Finished));
+    assert_eq!(record.samples.len(), SAMPLES);
+    assert_eq!(record.iterations.len(), record.manifest.plan.slots.len());
+    assert_eq!(run.series("vmstat").unwrap().at.len(), 2 * record.iterations.len());
+    assert_eq!(run.output(Some(9), "stdout").unwrap().as_deref(), Some("slot 9\n"));
+    assert_eq!(run.damage().unwrap(), 0);
+}

@@ -1,0 +1,100 @@
+//! A full disk: the error names the file and what is kept, and what was kept reads. Needs root, to mount
+//! a tmpfs of a few pages.
+
+mod fixture;
+
+use std::path::Path;
+use std::process::Command;
+
+use perflab_archive::{Archive, ArchiveError, Recorder};
+use perflab_model::{RunRecord, Status};
+
+/// A small file system, unmounted at the end.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<SmallDisk> {
+        let disk = SmallDisk(tempfile::tempdir().unwrap());
+        mount(&format!("size={size}"), disk.path()).then_some(disk)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.path()).output();
+    }
+}
+
+fn mount(options: &str, on: &Path) -> bool {
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(on);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+fn fill(recorder: &mut Recorder, archive: &Archive) -> ArchiveError {
+    let run = archive.find("@latest").unwrap().pop().unwrap();
+    let manifest = run.manifest().unwrap();
+    let mut results = fixture::events(&manifest).map(|event| recorder.record(&event));
+    results.find_map(Result::err).expect("the disk is smaller than the run")
+}
+
+fn read(archive: &Archive, status: Status) -> RunRecord {
+    let record = archive.find("@latest").unwrap().pop().unwrap().record().unwrap();
+    assert_eq!(record.manifest.status, status);
+    record
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_written_and_can_be_closed_later() {
+    let Some(disk) = SmallDisk::mount("200k") else {
+        return fixture::skip("full_disk", "cannot mount a tmpfs (needs root)");
+    };
+    let archive = Archive::open(&disk.path().join("archive")).unwrap();
+    let mut recorder = archive.begin(&fixture::manifest(4, 200)).unwrap();
+    let error = fill(&mut recorder, &archive);
+    let ArchiveError::JournalWrite { path, kept, .. } = &error else { panic!("{error}") };
+    assert!(path.ends_with("journal.jsonl") && *kept > 0 && *kept == recorder.bytes_written());
+    let text = error.to_string();
+    assert!(text.contains("No space left on device") && text.contains("bytes are kept"), "{text}");
+    let journal = path.clone();
+
+    let running = read(&archive, Status::Running);
+    assert!(!running.samples.is_empty());
+    let before = std::fs::read(&journal).unwrap();
+    assert!(matches!(recorder.finish(), Err(ArchiveError::JournalWrite { .. })));
+    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+
+    let run = archive.find("@latest").unwrap().pop().unwrap();
+    let closing = Recorder::recover(run.path()).unwrap_err();
+    assert!(matches!(closing, ArchiveError::Close { .. }), "{closing}");
+    assert!(std::fs::read(&journal).unwrap() == before, "the journal is untouched");
+    assert!(!run.path().join("finishing").exists() && !run.path().join("samples.parquet").exists());
+    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+
+    assert!(mount("remount,size=20m", disk.path()));
+    Recorder::recover(run.path()).unwrap();
+    assert_eq!(read(&archive, Status::Interrupted).samples, running.samples);
+}
+
+#[test]
+fn a_disk_that_gets_room_again_loses_no_event() {
+    let Some(disk) = SmallDisk::mount("200k") else {
+        return fixture::skip("full_disk", "cannot mount a tmpfs (needs root)");
+    };
+    let archive = Archive::open(&disk.path().join("archive")).unwrap();
+    let manifest = fixture::manifest(4, 200);
+    let mut recorder = archive.begin(&manifest).unwrap();
+    let mut failures = 0;
+    for event in fixture::events(&manifest) {
+        if recorder.record(&event).is_err() {
+            failures += 1;
+            assert!(failures > 1 || mount("remount,size=20m", disk.path()));
+        }
+    }
+    let record = recorder.finish().unwrap().record().unwrap();
+    assert_eq!((failures, record.samples.len()), (1, 2 * 4 * 200));
+}

@@ -1,0 +1,142 @@
+//! Finding, listing and removing runs, among them damaged ones and ones from the future.
+
+mod fixture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perflab_archive::{Archive, ArchiveError, Policy, RunDir};
+use perflab_model::{Manifest, Status};
+
+fn archive(directory: &Path) -> Archive {
+    Archive::open(&directory.join("archive")).unwrap()
+}
+
+fn add(archive: &Archive, label: Option<&str>) -> RunDir {
+    let manifest = Manifest { label: label.map(String::from), ..fixture::manifest(2, 2) };
+    let mut recorder = archive.begin(&manifest).unwrap();
+    fixture::events(&manifest).for_each(|event| recorder.record(&event).unwrap());
+    recorder.finish().unwrap()
+}
+
+fn ids(runs: Result<Vec<RunDir>, ArchiveError>) -> Vec<String> {
+    runs.unwrap().iter().map(|run| run.id().to_owned()).collect()
+}
+
+fn set_format(run: &RunDir, format: u32) -> PathBuf {
+    let path = run.path().join("run.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json["format"] = format.into();
+    json["writer"] = "perflab 9.1.0".into();
+    // A newer format need not have the shape that this program knows.
+    json["study"] = "elsewhere".into();
+    fs::write(&path, json.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn runs_are_found_by_prefix_latest_label_and_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    let runs = [add(&archive, Some("base")), add(&archive, Some("patched")), add(&archive, Some("base"))];
+    let id = |at: usize| vec![runs[at].id().to_owned()];
+    for run in &archive.list().unwrap() {
+        assert_eq!(ids(archive.find(&run.short)), [run.id.clone()]);
+        assert_eq!(ids(archive.find(&run.short.to_lowercase())), [run.id.clone()]);
+    }
+    assert_eq!(ids(archive.find("@latest")), id(2));
+    assert_eq!(ids(archive.find("@latest~2")), id(0));
+    assert_eq!(ids(archive.find("base")), [id(0), id(2)].concat());
+    assert_eq!(ids(archive.find(runs[1].path().to_str().unwrap())), id(1));
+}
+
+#[test]
+fn what_is_not_found_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    let message = |selector| archive.find(selector).unwrap_err().to_string();
+    assert!(message("base").contains("the archive is empty"));
+    let runs = [add(&archive, Some("base")), add(&archive, None)];
+    assert!(message("bsae").contains("did you mean `base`?"));
+    assert!(message("@latest~2").contains("it holds 2 runs"));
+    assert!(message("@newest").contains("write @latest"));
+    assert!(message("no/such.perflab").contains("no/such.perflab"));
+    let shared = &runs[0].id()[..4];
+    assert!(message(shared).contains("2 run ids"), "{}", message(shared));
+}
+
+#[test]
+fn a_newer_format_is_named_with_both_versions_and_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    let run = add(&archive, None);
+    let path = set_format(&run, 7);
+    let expected = format!(
+        "{} is in archive format 7, written by perflab 9.1.0; this perflab {} reads formats up to 1: \
+         update perflab to read it",
+        path.display(),
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(run.record().unwrap_err().to_string(), expected);
+    assert_eq!(run.series("vmstat").unwrap_err().to_string(), expected);
+    assert_eq!(archive.list().unwrap()[0].summary, Err(expected));
+}
+
+#[test]
+fn damaged_runs_are_listed_with_the_reason() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    assert_eq!(archive.list().unwrap(), []);
+    let (good, torn, gone) = (add(&archive, Some("good")), add(&archive, None), add(&archive, None));
+    fs::write(torn.path().join("run.json"), "{ \"format\": 1, ").unwrap();
+    fs::remove_file(gone.path().join("run.json")).unwrap();
+    fs::write(archive.path().join("runs/stray"), "x").unwrap();
+    let list = archive.list().unwrap();
+    assert_eq!(list.len(), 4);
+    let summary = list[0].summary.as_ref().unwrap();
+    assert_eq!((summary.label.as_deref(), summary.title.as_str()), (Some("good"), "pages"));
+    assert_eq!((summary.status, summary.iterations, summary.planned), (Status::Finished, 6, 6));
+    assert_eq!(summary.begun.to_string(), "2026-09-21T14:13:20Z");
+    assert!(list[0].bytes > 1000 && list[0].id == good.id());
+    let reason = |at: usize| list[at].summary.as_ref().unwrap_err().clone();
+    assert!(reason(1).contains("run.json is damaged: EOF"), "{}", reason(1));
+    assert!(reason(2).contains("cannot read") && reason(2).contains("No such file"), "{}", reason(2));
+    assert!(reason(3).contains("stray"), "{}", reason(3));
+    assert_eq!(ids(archive.find("good")), [good.id()]);
+}
+
+#[test]
+fn damaged_tables_are_errors_that_name_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    let run = add(&archive, None);
+    for table in ["samples.parquet", "series/vmstat.parquet"] {
+        let path = run.path().join(table);
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        let read = if table.starts_with("samples") { run.record().err() } else { run.series("vmstat").err() };
+        assert!(read.unwrap().to_string().contains(table));
+    }
+    let unknown = run.series("vmsat").unwrap_err().to_string();
+    assert!(unknown.contains("did you mean `vmstat`?") || unknown.contains("is damaged"), "{unknown}");
+}
+
+#[test]
+fn pruning_keeps_what_it_was_told_to_keep() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = archive(directory.path());
+    let runs = [add(&archive, None), add(&archive, Some("base")), add(&archive, None), add(&archive, None)];
+    let alive = archive.begin(&fixture::manifest(1, 1)).unwrap();
+    fs::create_dir(archive.path().join("runs/.half-x")).unwrap();
+    let policy = Policy { keep: Some(2), keep_labelled: true, ..Policy::default() };
+    let would = archive.prune(&Policy { dry_run: true, ..policy.clone() }).unwrap();
+    assert_eq!(archive.list().unwrap().len(), 5);
+    let pruned = archive.prune(&policy).unwrap();
+    assert_eq!((&would, pruned.runs.len()), (&pruned, 2));
+    assert!(pruned.bytes > 1000);
+    let left: Vec<String> = archive.list().unwrap().into_iter().map(|entry| entry.id).collect();
+    let alive = alive.path().file_name().unwrap().to_str().unwrap();
+    assert_eq!(left, [runs[1].id(), runs[3].id(), alive]);
+    assert!(!archive.path().join("runs/.half-x").exists());
+    assert!(matches!(archive.remove("nothing"), Err(ArchiveError::NotFound { .. })));
+}
