@@ -1,0 +1,57 @@
+//! `--fail-if`: what a gate lets through.
+
+use crate::build::{Lab, explanatory, primary};
+use perflab_analyze::{Comparison, Gate, Options, Side, compare};
+use perflab_model::Direction;
+
+/// `time` is 1 % worse with a margin of 0.1 %, `faults` doubles, `extra` is missing.
+fn comparison() -> Comparison {
+    let lab = |id: &str| {
+        Lab::new(id).with(|lab| {
+            lab.metrics =
+                vec![primary("time", "s", Direction::Lower), explanatory("faults", "1", Direction::Lower)];
+            if id == "a" {
+                lab.metrics.push(primary("extra", "s", Direction::Lower));
+            }
+        })
+    };
+    let run = |id: &str, time: f64, faults: f64| {
+        let mut run = lab(id).run(|spot| {
+            let wobble = f64::from(spot.iteration) / 100_000.0;
+            Some(wobble + if spot.metric == "faults" { faults } else { time })
+        });
+        run.manifest.plan.margins.insert("time".into(), 0.001);
+        Side { name: id.into(), runs: vec![run] }
+    };
+    compare(&run("a", 10.0, 100.0), &[run("b", 10.1, 200.0)], &Options::default()).unwrap()
+}
+
+fn hits(gate: &str) -> Vec<String> {
+    let gate: Gate = gate.parse().unwrap();
+    comparison().violations(&gate).iter().map(|row| row.metric.clone()).collect()
+}
+
+#[test]
+fn only_primary_metrics_decide_and_size_counts() {
+    assert_eq!(hits("worse"), ["time"]);
+    assert_eq!(hits("worse:0.5%"), ["time"]);
+    assert_eq!(hits("worse:0.005"), ["time"]);
+    assert!(hits("worse:2%").is_empty());
+    assert!(hits("better").is_empty() && hits("unclear").is_empty());
+}
+
+#[test]
+fn missing_rows_are_a_condition_of_their_own() {
+    assert_eq!(hits("missing"), ["extra"]);
+    assert_eq!(hits("worse:2%, missing"), ["extra"]);
+}
+
+#[test]
+fn rubbish_is_refused_with_examples() {
+    let texts = ["", "worse:", "worse:x", "slower", "unclear:2%", "worse:-1%", "worse:2%,"];
+    let errors: Vec<String> =
+        texts.iter().map(|text| text.parse::<Gate>().unwrap_err().to_string()).collect();
+    let hint = "write for example worse, worse:2%, unclear or worse:2%,missing";
+    assert!(errors.iter().all(|error| error.ends_with(hint)), "{errors:#?}");
+    assert!(errors[3].contains("`slower` is none of better, worse, same, unclear, missing"), "{}", errors[3]);
+}

@@ -1,0 +1,8 @@
+//! Tests of the whole way from runs to verdicts, on made-up runs.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up must stop")]
+
+mod build;
+mod compare;
+mod false_alarms;
+mod gate;
