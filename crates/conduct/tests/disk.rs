@@ -1,0 +1,96 @@
+//! The scratch disk: a real image, loop-mounted, for each file system; needs root.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+
+use perflab_conduct::settings::{Bench, UndoJournal, recover};
+use perflab_conduct::{Permissions, disk};
+use perflab_model::expression::Scope;
+use perflab_model::study::{Disk, DiskKind};
+
+fn image(filesystem: &str) -> Disk {
+    Disk {
+        kind: DiskKind::Image,
+        path: None,
+        size: Some("320MiB".into()),
+        filesystem: Some(filesystem.into()),
+        mkfs: vec![],
+        mount: Some("noatime".into()),
+    }
+}
+
+fn may_mount(test: &str, filesystem: &str) -> bool {
+    let program = format!("mkfs.{filesystem}");
+    let found =
+        ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(&program).exists());
+    let reason = if !rustix::process::geteuid().is_root() {
+        "needs root"
+    } else if !found {
+        "mkfs is not installed"
+    } else {
+        return true;
+    };
+    assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{test} {filesystem}: {reason}");
+    eprintln!("SKIP {test} {filesystem}: {reason}");
+    false
+}
+
+fn mounts() -> String {
+    fs::read_to_string("/proc/self/mounts").unwrap()
+}
+
+#[test]
+fn an_image_is_made_mounted_and_removed_root() {
+    for filesystem in ["ext4", "xfs", "btrfs"] {
+        if !may_mount("an_image_is_made_mounted_and_removed_root", filesystem) {
+            continue;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
+        let mut bench = Bench::new(UndoJournal::begin(&home.path().join("state"), "IMG", "boot").unwrap());
+        let disk = image(filesystem);
+        assert_eq!(disk::refusals(Some(&disk), &permissions), []);
+        let place =
+            disk::prepare(Some(&disk), "IMG", &Scope::default(), &permissions, bench.journal()).unwrap();
+        let line = mounts().lines().find(|line| line.contains(place.to_str().unwrap())).unwrap().to_owned();
+        assert!(line.contains(filesystem) && line.contains("noatime"), "{line}");
+        fs::write(place.join("file"), "on its own file system").unwrap();
+        let (undone, failed) = bench.undo();
+        assert_eq!((undone.len(), failed.len()), (2, 0), "{failed:?}");
+        assert!(!place.exists() && !mounts().contains(place.to_str().unwrap()));
+    }
+}
+
+#[test]
+fn a_killed_runs_mount_goes_at_the_next_start_root() {
+    if !may_mount("a_killed_runs_mount_goes_at_the_next_start_root", "ext4") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let state = home.path().join("state");
+    let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
+    let mut bench = Bench::new(UndoJournal::begin(&state, "IMG", "boot").unwrap());
+    let place =
+        disk::prepare(Some(&image("ext4")), "IMG", &Scope::default(), &permissions, bench.journal()).unwrap();
+    drop(bench);
+    assert!(mounts().contains(place.to_str().unwrap()));
+    let found = recover(&state, "boot");
+    assert_eq!((found[0].undone.len(), found[0].failed.len()), (2, 0), "{found:?}");
+    assert!(!mounts().contains(place.to_str().unwrap()) && !place.exists());
+}
+
+#[test]
+fn a_partition_is_never_formatted_without_apply() {
+    let disk =
+        Disk { kind: DiskKind::Partition, path: Some("/dev/no-such-partition".into()), ..image("ext4") };
+    let refusals = disk::refusals(Some(&disk), &Permissions::default());
+    assert!(refusals.iter().any(|refusal| refusal.hint.contains("--apply")), "{refusals:?}");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_refused() {
+    let disk = Disk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image("ext4") };
+    let refusals = disk::refusals(Some(&disk), &Permissions::default());
+    assert!(refusals[0].what.contains("/no/such/folder"), "{refusals:?}");
+}
