@@ -101,12 +101,13 @@ fn notes(drafts: &[Draft], families: Families, options: &Options) -> Vec<String>
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|method| method.paired == paired));
     let mut notes = Vec::new();
     if uses(true) {
-        notes.push("paired rows: pseudo-median of the changes within each block, with the interval that inverts Wilcoxon's signed-rank test".into());
+        let how = "the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test";
+        notes.push(format!("change of paired rows: {how}"));
     }
     if uses(false) {
-        notes.push(
-            "other rows: Hodges-Lehmann change, with the interval that inverts the Mann-Whitney test".into(),
-        );
+        let rows = if uses(true) { "all other" } else { "all" };
+        let how = "Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test";
+        notes.push(format!("change of {rows} rows: {how}"));
     }
     notes.push(format!(
         "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",

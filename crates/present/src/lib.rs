@@ -1,1 +1,3 @@
 //! How results are seen: terminal tables and the single-file report.
+
+pub mod table;

@@ -1,0 +1,91 @@
+//! Owns what stands below a comparison: footnotes of the flags that occur, warnings folded by kind, each with what
+//! to do now, and the method. It refuses findings of its own.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+use perflab_analyze::{Comparison, Flag, Warning};
+
+use super::colour;
+
+/// As many findings of one kind are spelt out; JSON has all.
+const MOST_FINDINGS: usize = 3;
+
+/// Letters and meanings of the flags that occur.
+pub(super) fn footnotes(comparison: &Comparison) -> Vec<(char, &'static str)> {
+    let flags: BTreeSet<Flag> = comparison.rows.iter().flat_map(|row| row.flags.iter().copied()).collect();
+    flags.into_iter().map(|flag| (flag.letter(), flag.meaning())).collect()
+}
+
+/// Warnings of one kind.
+pub(super) struct Folded {
+    pub(super) headline: String,
+    pub(super) details: Vec<String>,
+    pub(super) advice: &'static str,
+}
+
+/// The warnings, folded by kind, in the order in which the kinds first occur.
+pub(super) fn folded(comparison: &Comparison) -> Vec<Folded> {
+    let mut kinds: IndexMap<&str, Vec<&Warning>> = IndexMap::new();
+    for warning in &comparison.warnings {
+        kinds.entry(warning.kind()).or_default().push(warning);
+    }
+    kinds.into_values().filter_map(|found| fold(&found)).collect()
+}
+
+fn fold(found: &[&Warning]) -> Option<Folded> {
+    let first = found.first()?;
+    let count = if found.len() > 1 { format!(" ({})", found.len()) } else { String::new() };
+    let mut details: Vec<String> = found.iter().take(MOST_FINDINGS).map(|warning| warning.detail()).collect();
+    if found.len() > MOST_FINDINGS {
+        details.push(format!("and {} more", found.len() - MOST_FINDINGS));
+    }
+    Some(Folded { headline: format!("{}{count}", first.headline()), details, advice: first.advice() })
+}
+
+/// Everything below the table, in lines no wider than `width`.
+pub(super) fn lines(comparison: &Comparison, width: usize, on: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let notes = footnotes(comparison);
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(
+            notes
+                .iter()
+                .flat_map(|(letter, text)| wrapped(&format!("{letter}  {text}"), width, "  ", "     ")),
+        );
+    }
+    for warning in folded(comparison) {
+        lines.push(String::new());
+        let headline = wrapped(&format!("warning: {}", warning.headline), width, "", "  ");
+        lines.extend(headline.iter().map(|line| colour::bold(line, on)));
+        lines.extend(warning.details.iter().flat_map(|detail| wrapped(detail, width, "  ", "    ")));
+        lines.extend(wrapped(&format!("-> {}", warning.advice), width, "  ", "     "));
+    }
+    lines.push(String::new());
+    let notes = comparison.notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), width, "", "  "));
+    lines.extend(notes.map(|line| colour::dim(&line, on)));
+    lines
+}
+
+/// A text broken between words into lines of at most `width` columns, the first after `first`, the others after
+/// `rest`. A word that is longer than a line stands alone and sticks out.
+pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = first.to_owned();
+    let mut is_fresh = true;
+    for word in text.split(' ') {
+        let grown = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
+        if !is_fresh && grown > width {
+            lines.push(std::mem::replace(&mut line, rest.to_owned()));
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    lines.push(line);
+    lines
+}

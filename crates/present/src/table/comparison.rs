@@ -1,0 +1,152 @@
+//! Owns a comparison in the four formats. It refuses to leave out a number: what the table folds, JSON and CSV hold.
+
+use perflab_analyze::{Comparison, Row, Scale, Summary};
+
+use super::format::{Format, TableError};
+use super::words::{headline, tally};
+use super::{advice, colour, csv_rows, markdown, stacked, wide};
+
+/// As many explanatory rows of one case stand in a table; CSV, JSON and Markdown have all.
+const MOST_EXPLANATORY: usize = 10;
+/// Where the width is not known, text below the table is broken here.
+const TEXT_WIDTH: usize = 100;
+
+/// The comparison in a format. `width` is the terminal's, in columns (`None` where nothing limits it): a table that
+/// does not fit is stacked, not wrapped. `colour` adds colours, beside the symbols.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render(
+    comparison: &Comparison,
+    format: Format,
+    width: Option<usize>,
+    colour: bool,
+) -> Result<String, TableError> {
+    match format {
+        Format::Table => Ok(table(comparison, width, colour)),
+        Format::Json => Ok(serde_json::to_string_pretty(comparison)? + "\n"),
+        Format::Csv => {
+            let titles = FIELDS.iter().map(|(title, _)| (*title).to_owned()).collect();
+            csv_rows::text(titles, comparison.rows.iter().map(csv_row))
+        }
+        Format::Markdown => as_markdown(comparison),
+    }
+}
+
+fn table(comparison: &Comparison, width: Option<usize>, on: bool) -> String {
+    let (rows, left_out) = shown(comparison);
+    let text_width = width.unwrap_or(TEXT_WIDTH);
+    let mut lines: Vec<String> = advice::wrapped(&headline(comparison), text_width, "", "  ");
+    lines.push(String::new());
+    let layout = wide::lines(comparison, &rows, width, on);
+    lines.extend(layout.unwrap_or_else(|| stacked::lines(comparison, &rows, text_width, on)));
+    lines.push(String::new());
+    if left_out > 0 {
+        let text = format!("{left_out} explanatory rows with less to say are left out: --format csv has all");
+        lines.extend(advice::wrapped(&text, text_width, "", "  ").iter().map(|line| colour::dim(line, on)));
+    }
+    lines.extend(advice::wrapped(&tally(comparison), text_width, "", "  "));
+    lines.extend(advice::lines(comparison, text_width, on));
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// The rows of a table and how many it leaves out: primary rows all, then the explanatory rows of each case with
+/// the largest change against the width of its interval.
+fn shown(comparison: &Comparison) -> (Vec<&Row>, usize) {
+    let groups = comparison.rows.chunk_by(|a, b| a.subject == b.subject);
+    let rows: Vec<&Row> = groups.flat_map(most_telling).collect();
+    let left_out = comparison.rows.len() - rows.len();
+    (rows, left_out)
+}
+
+fn most_telling(group: &[Row]) -> Vec<&Row> {
+    let (mut rows, mut rest): (Vec<&Row>, Vec<&Row>) = group.iter().partition(|row| row.primary);
+    if rest.len() > MOST_EXPLANATORY {
+        rest.sort_by(|a, b| evidence(b).total_cmp(&evidence(a)));
+        rest.truncate(MOST_EXPLANATORY);
+    }
+    rows.append(&mut rest);
+    rows
+}
+
+/// |change| against the width of its interval; nothing without an interval.
+fn evidence(row: &Row) -> f64 {
+    let Some(change) = row.change else { return 0.0 };
+    let width = change.interval.map_or(f64::INFINITY, |interval| interval.high - interval.low);
+    if width > 0.0 {
+        change.value.abs() / width
+    } else if change.value == 0.0 {
+        0.0
+    } else {
+        f64::MAX
+    }
+}
+
+fn as_markdown(comparison: &Comparison) -> Result<String, TableError> {
+    let mut text = format!("**{}**\n\n", markdown::escaped(&headline(comparison)));
+    for group in comparison.rows.chunk_by(|a, b| a.subject == b.subject) {
+        let rows: Vec<&Row> = group.iter().collect();
+        let subject = group.first().map_or(String::new(), |row| markdown::escaped(&row.subject));
+        let table = wide::grid(comparison, &rows).render(Format::Markdown, None, false)?;
+        text += &format!("### {subject}\n\n{table}\n");
+    }
+    text += &format!("{}\n", tally(comparison));
+    let notes = advice::footnotes(comparison);
+    let notes: Vec<String> = notes.iter().map(|(letter, meaning)| format!("{letter}: {meaning}")).collect();
+    if !notes.is_empty() {
+        text += &format!("\nFlags: {}.\n", notes.join("; "));
+    }
+    for warning in advice::folded(comparison) {
+        text += &format!("\n**Warning: {}.** {}.\n\n", warning.headline, warning.advice);
+        let details = warning.details.iter().map(|detail| format!("- {}\n", markdown::escaped(detail)));
+        text.extend(details);
+    }
+    text.extend(comparison.notes.iter().map(|note| format!("\n_{}_\n", markdown::escaped(note))));
+    Ok(text)
+}
+
+type Field = (&'static str, fn(&Row) -> String);
+
+/// The columns of CSV: one line declares one.
+#[rustfmt::skip]
+const FIELDS: &[Field] = &[
+    ("subject", |row| row.subject.clone()),
+    ("workload", |row| row.workload.clone()),
+    ("candidate_name", |row| row.candidate_name.clone()),
+    ("metric", |row| row.metric.clone()),
+    ("unit", |row| row.unit.0.clone()),
+    ("direction", |row| row.direction.to_string()),
+    ("primary", |row| row.primary.to_string()),
+    ("baseline", |row| of_side(&row.baseline, |side| side.median)),
+    ("candidate", |row| of_side(&row.candidate, |side| side.median)),
+    ("scale", |row| text(row.change.map(|change| if change.scale == Scale::Ratio { "ratio" } else { "absolute" }))),
+    ("change", |row| text(row.change.map(|change| change.value))),
+    ("low", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.low))),
+    ("high", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
+    ("level", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
+    ("verdict", |row| row.verdict.word().into()),
+    ("p", |row| text(row.p)),
+    ("q", |row| text(row.q)),
+    ("margin", |row| row.margin.to_string()),
+    ("baseline_n", |row| of_side(&row.baseline, |side| side.n)),
+    ("baseline_boots", |row| of_side(&row.baseline, |side| side.boots)),
+    ("baseline_failed", |row| of_side(&row.baseline, |side| side.failed)),
+    ("candidate_n", |row| of_side(&row.candidate, |side| side.n)),
+    ("candidate_boots", |row| of_side(&row.candidate, |side| side.boots)),
+    ("candidate_failed", |row| of_side(&row.candidate, |side| side.failed)),
+    ("paired", |row| text(row.method.map(|method| method.paired))),
+    ("needed", |row| text(row.needed)),
+    ("flags", |row| row.flags.iter().map(|flag| flag.letter()).collect()),
+];
+
+fn csv_row(row: &Row) -> Vec<String> {
+    FIELDS.iter().map(|(_, field)| field(row)).collect()
+}
+
+fn text<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn of_side<T: ToString>(side: &Option<Summary>, field: fn(&Summary) -> T) -> String {
+    text(side.as_ref().map(field))
+}

@@ -1,0 +1,17 @@
+//! Owns CSV: titles, then rows, quoted where needed. It refuses rounding: cells come with every digit.
+
+use super::format::TableError;
+
+/// The rows as CSV text with one line of titles.
+pub(super) fn text(
+    titles: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> Result<String, TableError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(titles)?;
+    for row in rows {
+        writer.write_record(row)?;
+    }
+    let bytes = writer.into_inner().map_err(|error| TableError::Unfinished(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| TableError::Unfinished(error.to_string()))
+}

@@ -1,0 +1,199 @@
+//! Owns a plain grid of cells and its four renderings: the table of every verb that lists something. It refuses
+//! meaning: a cell has a text for people and a value for programs, and that is all.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::format::{Format, TableError};
+use super::{colour, csv_rows, markdown};
+
+/// Which side a column is flush with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// texts
+    Left,
+    /// numbers
+    Right,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its title, and its key in JSON and CSV.
+    pub title: String,
+    /// How its cells stand.
+    pub align: Align,
+}
+
+impl Column {
+    /// A column of texts.
+    #[must_use]
+    pub fn left(title: &str) -> Self {
+        Column { title: title.into(), align: Align::Left }
+    }
+
+    /// A column of numbers.
+    #[must_use]
+    pub fn right(title: &str) -> Self {
+        Column { title: title.into(), align: Align::Right }
+    }
+}
+
+/// A cell: what people read, and what programs read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    text: String,
+    value: Value,
+}
+
+impl Cell {
+    /// A cell that people read in another form than programs: `1.2 GiB` and 1288490188.
+    pub fn shown(text: impl Into<String>, value: impl Into<Value>) -> Self {
+        Cell { text: text.into(), value: value.into() }
+    }
+
+    /// A quantity: scaled for people with its unit, exact for programs.
+    pub fn quantity(value: f64, unit: &str) -> Self {
+        let shown = super::number::shown_unit(unit, value);
+        Cell::shown(format!("{} {}", shown.text(value), shown.name).trim_end(), value)
+    }
+
+    /// Nothing: empty for people, null for programs.
+    #[must_use]
+    pub fn missing() -> Self {
+        Cell { text: String::new(), value: Value::Null }
+    }
+
+    /// The text for people.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The value as CSV holds it.
+    fn plain(&self) -> String {
+        match &self.value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+macro_rules! cell_from {
+    ($($kind:ty),*) => {$(
+        impl From<$kind> for Cell {
+            fn from(value: $kind) -> Self {
+                Cell { text: value.to_string(), value: Value::from(value) }
+            }
+        }
+    )*};
+}
+
+cell_from!(&str, String, u32, u64, usize, i64, f64, bool);
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or_else(Cell::missing, Into::into)
+    }
+}
+
+/// Rows under columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Grid {
+    /// An empty grid.
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Grid { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row; cells that are missing at its end stay empty.
+    pub fn add(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
+        self.rows.push(cells.into_iter().collect());
+        self
+    }
+
+    /// Whether it has no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The grid in a format. `width` is the terminal's, in columns: wider tables wrap inside their cells; `None`
+    /// wraps nothing. `colour` makes the titles of a table bold.
+    ///
+    /// # Errors
+    /// A value that JSON or CSV cannot hold.
+    pub fn render(&self, format: Format, width: Option<usize>, colour: bool) -> Result<String, TableError> {
+        match format {
+            Format::Table => Ok(self.table(width, colour)),
+            Format::Json => self.json(),
+            Format::Csv => {
+                let rows = self.rows.iter().map(|row| self.padded(row, Cell::plain));
+                csv_rows::text(self.titles(), rows)
+            }
+            Format::Markdown => {
+                let rows = self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone()));
+                Ok(markdown::table(&self.columns, rows))
+            }
+        }
+    }
+
+    /// The table's lines, the titles first; each row is one line where `width` is `None`.
+    pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        match width {
+            Some(width) => {
+                table.set_content_arrangement(ContentArrangement::Dynamic);
+                table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+            }
+            None => {
+                table.set_content_arrangement(ContentArrangement::Disabled);
+            }
+        }
+        table.set_header(self.titles());
+        table.add_rows(self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone())));
+        for (column, declared) in table.column_iter_mut().zip(&self.columns) {
+            column.set_padding((0, 2));
+            column.set_cell_alignment(match declared.align {
+                Align::Left => CellAlignment::Left,
+                Align::Right => CellAlignment::Right,
+            });
+        }
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    fn table(&self, width: Option<usize>, colour: bool) -> String {
+        let mut lines = self.lines(width);
+        if let Some(first) = lines.first_mut() {
+            *first = colour::bold(first, colour);
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    fn json(&self) -> Result<String, TableError> {
+        let keys = || self.columns.iter().map(|column| column.title.clone());
+        let values = |row: &Vec<Cell>| {
+            let cells = row.iter().map(|cell| cell.value.clone()).chain(std::iter::repeat(Value::Null));
+            keys().zip(cells).collect::<IndexMap<String, Value>>()
+        };
+        let rows: Vec<IndexMap<String, Value>> = self.rows.iter().map(values).collect();
+        Ok(serde_json::to_string_pretty(&rows)? + "\n")
+    }
+
+    fn titles(&self) -> Vec<String> {
+        self.columns.iter().map(|column| column.title.clone()).collect()
+    }
+
+    /// As many texts as there are columns.
+    fn padded(&self, row: &[Cell], text: impl Fn(&Cell) -> String) -> Vec<String> {
+        let texts = row.iter().map(text).chain(std::iter::repeat(String::new()));
+        texts.take(self.columns.len()).collect()
+    }
+}

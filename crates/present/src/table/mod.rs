@@ -1,0 +1,32 @@
+//! Terminal tables: a comparison, and lists of anything, as a table for people, JSON, CSV or Markdown.
+//!
+//! Owns columns, numbers for people, footnotes and the wording of warnings. It refuses to decide what a number
+//! means (`perflab-analyze` did) and to ask the terminal anything: width and colour are passed in.
+//!
+//! ```
+//! use perflab_present::table::{Cell, Column, Format, Grid};
+//! let mut grid = Grid::new([Column::left("run"), Column::right("samples")]);
+//! grid.add([Cell::from("01JD"), Cell::from(120_u64)]);
+//! let text = grid.render(Format::Csv, None, false)?;
+//! assert_eq!(text, "run,samples\n01JD,120\n");
+//! # Ok::<(), perflab_present::table::TableError>(())
+//! ```
+
+mod advice;
+mod colour;
+mod comparison;
+mod csv_rows;
+mod format;
+mod grid;
+mod markdown;
+mod number;
+mod stacked;
+mod wide;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use comparison::render;
+pub use format::{Format, NotAFormat, TableError};
+pub use grid::{Align, Cell, Column, Grid};

@@ -1,0 +1,226 @@
+use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
+use perflab_model::{Direction, RunRecord};
+
+use super::number::{shown_unit, signed, significant};
+use super::{Cell, Column, Format, Grid, render};
+
+/// The made-up runs of the comparison's own tests.
+#[path = "../../../analyze/tests/it/build.rs"]
+#[expect(dead_code, reason = "not every test varies boots")]
+mod build;
+
+use build::{Lab, Noise, explanatory, primary};
+
+/// One run with every verdict: bandwidth better, time worse, latency the same, jitter unclear, faults changed.
+fn mixed() -> Comparison {
+    let mut noise = Noise(2);
+    let lab = Lab::new("01JDMIXED").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"]), ("threads", vec!["1", "2"])];
+        lab.iterations = 12;
+        lab.metrics = vec![
+            explanatory("faults", "1", Direction::Neither),
+            primary("bandwidth", "MB/s", Direction::Higher),
+            primary("time", "s", Direction::Lower),
+            primary("latency", "us", Direction::Lower),
+            primary("jitter", "ns", Direction::Lower),
+        ];
+    });
+    let run = lab.run(|spot| {
+        let huge = spot.level("pages") == "huge";
+        let (centre, ratio, spread) = match spot.metric {
+            "faults" => (1_234_567.0, 0.01, 0.02),
+            "bandwidth" => (10_240.0, 1.25, 0.01),
+            "time" => (0.0123, 1.08, 0.01),
+            "latency" => (85.0, 1.0, 0.005),
+            _ => (900.0, 1.02, 0.3),
+        };
+        let value = noise.around(if huge { centre * ratio } else { centre }, spread);
+        let lost = spot.iteration == 5 && spot.level("threads") == "2" && huge;
+        (!lost).then_some(value)
+    });
+    compare_by_factor(&side("run", run), "pages", &Options::default()).unwrap()
+}
+
+fn side(name: &str, run: RunRecord) -> Side {
+    Side { name: name.into(), runs: vec![run] }
+}
+
+/// Three runs: another boot, other facts, a metric that one of them lacks, differences around zero.
+fn three_runs() -> Comparison {
+    let run = |id: &str, centre: f64| {
+        let mut noise = Noise(centre.to_bits());
+        let lab = Lab::new(id).with(|lab| {
+            lab.metrics =
+                vec![primary("time", "s", Direction::Lower), primary("balance", "bytes", Direction::Neither)];
+            if id != "01JDC" {
+                lab.metrics.push(explanatory("wakeups", "1", Direction::Lower));
+            }
+        });
+        let mut run = lab.run(|spot| {
+            let value = noise.around(centre, 0.02);
+            Some(if spot.metric == "balance" { (value - 10.0) * 1000.0 } else { value })
+        });
+        run.manifest.facts.add("kernel.release", format!("6.{centre}").as_str(), "uname");
+        run
+    };
+    let mut other_boot = run("01JDC", 13.0);
+    other_boot.manifest.boot_id = "boot-2".into();
+    let baseline = side("before my patch", run("01JDA", 10.0));
+    let candidates =
+        [side("after my patch", run("01JDB", 11.0)), side("another-machine-with-a-long-name", other_boot)];
+    compare(&baseline, &candidates, &Options::default()).unwrap()
+}
+
+fn text(comparison: &Comparison, format: Format, width: Option<usize>) -> String {
+    render(comparison, format, width, false).unwrap()
+}
+
+#[test]
+fn a_comparison_by_factor_reads_well() {
+    insta::assert_snapshot!(text(&mixed(), Format::Table, Some(120)));
+}
+
+#[test]
+fn a_comparison_of_three_runs_reads_well() {
+    insta::assert_snapshot!(text(&three_runs(), Format::Table, Some(140)));
+}
+
+#[test]
+fn a_narrow_terminal_gets_cards() {
+    let text = text(&mixed(), Format::Table, Some(44));
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 44), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for comparison in [mixed(), three_runs()] {
+        for width in [40, 60, 80, 100, 140] {
+            let text = text(&comparison, Format::Table, Some(width));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{widest:?} > {width}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn markdown_and_csv_hold_the_same_rows() {
+    insta::assert_snapshot!("markdown", text(&mixed(), Format::Markdown, None));
+    insta::assert_snapshot!("csv", text(&mixed(), Format::Csv, None));
+}
+
+#[test]
+fn json_has_every_number() {
+    let comparison = mixed();
+    let json: serde_json::Value = serde_json::from_str(&text(&comparison, Format::Json, None)).unwrap();
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(comparison.rows.len()));
+    assert_eq!(json["rows"][1]["candidate"]["values"][11]["at"], 1_700_000_047_000_000_000_u64);
+    assert_eq!(
+        json["rows"][0]["change"]["interval"]["level"].as_f64().map(|level| level >= 0.95),
+        Some(true)
+    );
+}
+
+#[test]
+fn colour_never_stands_alone() {
+    let plain = text(&mixed(), Format::Table, Some(120));
+    let coloured = render(&mixed(), Format::Table, Some(120), true).unwrap();
+    assert!(coloured.contains("\u{1b}[1;32m✓ better\u{1b}[0m") && coloured.contains("\u{1b}[1;31m✗ worse"));
+    let mut stripped = String::new();
+    let mut is_code = false;
+    for c in coloured.chars() {
+        match c {
+            '\u{1b}' => is_code = true,
+            'm' if is_code => is_code = false,
+            _ if is_code => {}
+            c => stripped.push(c),
+        }
+    }
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn hundreds_of_counters_are_folded() {
+    const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
+    let mut noise = Noise(4);
+    let lab = Lab::new("r").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"])];
+        lab.metrics = NAMES.iter().map(|name| explanatory(name, "1", Direction::Neither)).collect();
+    });
+    let run = lab.run(|spot| {
+        let far = spot.metric == "n" && spot.level("pages") == "huge";
+        Some(noise.around(if far { 900.0 } else { 100.0 }, 0.05))
+    });
+    let found = compare_by_factor(&side("r", run), "pages", &Options::default()).unwrap();
+    let table = text(&found, Format::Table, None);
+    let first = table.lines().find(|line| line.starts_with("  ") && !line.contains("metric")).unwrap();
+    assert!(first.starts_with("  n "), "{table}");
+    assert!(table.contains("4 explanatory rows with less to say are left out"), "{table}");
+    assert_eq!(text(&found, Format::Csv, None).lines().count(), 15);
+}
+
+/// A list as `perflab list` prints it.
+fn list() -> Grid {
+    let mut grid = Grid::new([Column::left("run"), Column::left("title"), Column::right("size")]);
+    grid.add([
+        Cell::from("01JD"),
+        Cell::from("one | two, \"three\""),
+        Cell::shown("1.2 GiB", 1_288_490_188_u64),
+    ]);
+    grid.add([Cell::from("01JE"), Cell::from(None::<String>)]);
+    grid
+}
+
+#[test]
+fn a_grid_has_four_formats() {
+    let all = [Format::Table, Format::Json, Format::Csv, Format::Markdown];
+    let text: Vec<String> =
+        all.iter().map(|format| list().render(*format, Some(80), false).unwrap()).collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn a_grid_wraps_in_a_narrow_terminal() {
+    let text = list().render(Format::Table, Some(24), false).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 24), "{text}");
+}
+
+#[test]
+fn units_are_scaled_for_people() {
+    let shown = |unit: &str, value: f64| {
+        let found = shown_unit(unit, value);
+        format!("{} {}", found.text(value), found.name)
+    };
+    let cases = [
+        ("s", 0.000_123_4, "123.4 us"),
+        ("s", 75.0, "75 s"),
+        ("ns", 1_500_000.0, "1.500 ms"),
+        ("MB/s", 10_240.0, "10.24 GB/s"),
+        ("bytes", 1_288_490_188.0, "1.200 GiB"),
+        ("ops/s", 1_234_567.0, "1.235 Mops/s"),
+        ("ops/s", 950.0, "950 ops/s"),
+        ("1", 1_234_567.0, "1.235 M"),
+        ("%", 12.5, "12.50 %"),
+        ("s", 0.0, "0 ns"),
+    ];
+    for (unit, value, expected) in cases {
+        assert_eq!(shown(unit, value), expected);
+    }
+}
+
+#[test]
+fn numbers_keep_four_digits() {
+    let cases =
+        [(0.012_345, "0.01235"), (9999.6, "10000"), (-3.0, "-3"), (1e-9, "1.000e-9"), (123_456.7, "123457")];
+    for (value, expected) in cases {
+        assert_eq!(significant(value), expected);
+    }
+    assert_eq!((signed(-0.001, 1), signed(0.25, 1)), ("0.0".to_owned(), "+0.2".to_owned()));
+}
+
+#[test]
+fn formats_have_names() {
+    assert_eq!("md".parse(), Ok(Format::Markdown));
+    let error = "html".parse::<Format>().unwrap_err().to_string();
+    assert_eq!(error, "`html` is not a format: write table, json, csv or markdown");
+}

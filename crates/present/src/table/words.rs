@@ -1,0 +1,128 @@
+//! Owns the texts in the cells of a comparison: medians, change, verdict, repetitions, flags. It refuses layout.
+
+use perflab_analyze::{Change, Comparison, Row, Scale, Summary};
+
+use super::number::{ShownUnit, decimals_for, probability, shown_unit, signed};
+
+/// One row, as people read it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Words {
+    pub(super) metric: String,
+    pub(super) baseline: String,
+    pub(super) candidate: String,
+    pub(super) change: String,
+    pub(super) verdict: String,
+    pub(super) q: String,
+    pub(super) repetitions: String,
+    pub(super) flags: String,
+}
+
+/// What stands where there is nothing.
+pub(super) const NOTHING: &str = "-";
+
+impl Words {
+    pub(super) fn of(row: &Row) -> Self {
+        let unit = unit_of(row);
+        let median =
+            |side: &Option<Summary>| side.as_ref().map_or(NOTHING.into(), |side| unit.text(side.median));
+        Words {
+            metric: if unit.name.is_empty() {
+                row.metric.clone()
+            } else {
+                format!("{} [{}]", row.metric, unit.name)
+            },
+            baseline: median(&row.baseline),
+            candidate: median(&row.candidate),
+            change: row.change.map_or(NOTHING.into(), |change| change_text(change, &unit)),
+            verdict: verdict(row),
+            q: row.q.map_or(NOTHING.into(), probability),
+            repetitions: repetitions(row),
+            flags: row.flags.iter().map(|flag| flag.letter()).collect(),
+        }
+    }
+}
+
+fn unit_of(row: &Row) -> ShownUnit {
+    let medians = row.baseline.iter().chain(&row.candidate).map(|side| side.median.abs());
+    shown_unit(&row.unit.0, medians.fold(0.0, f64::max))
+}
+
+/// `+2.1 % [+1.5, +2.7]`, or in the unit of the metric.
+fn change_text(change: Change, unit: &ShownUnit) -> String {
+    let (scale, suffix) = match change.scale {
+        Scale::Ratio => (100.0, " %".to_owned()),
+        Scale::Absolute if unit.name.is_empty() => (1.0 / unit.divisor, String::new()),
+        Scale::Absolute => (1.0 / unit.divisor, format!(" {}", unit.name)),
+    };
+    let half = change.interval.map_or(change.value.abs(), |interval| (interval.high - interval.low) / 2.0);
+    let decimals = decimals_for(half * scale);
+    let text = |value: f64| signed(value * scale, decimals);
+    let interval = change.interval.map(|i| format!(" [{}, {}]", text(i.low), text(i.high)));
+    format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
+}
+
+/// Symbol and word, with what would decide.
+fn verdict(row: &Row) -> String {
+    let word = row.word();
+    let symbol = match word {
+        "better" => '✓',
+        "worse" => '✗',
+        "same" => '=',
+        "changed" => '≠',
+        "missing" => '∅',
+        _ => '?',
+    };
+    let needed = row.needed.map(|n| format!(", needs ~{}", rounded(n)));
+    format!("{symbol} {word}{}", needed.unwrap_or_default())
+}
+
+/// Two digits that count: the number is an estimate.
+fn rounded(n: usize) -> String {
+    let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
+    let up = n.div_ceil(step) * step;
+    if up >= 10_000 { "10000+".into() } else { up.to_string() }
+}
+
+/// `10×1`: iterations a boot × boots, of both sides where they differ.
+fn repetitions(row: &Row) -> String {
+    let text = |side: &Option<Summary>| side.as_ref().map_or("0".into(), of_side);
+    let (ours, theirs) = (text(&row.baseline), text(&row.candidate));
+    if ours == theirs { ours } else { format!("{ours}|{theirs}") }
+}
+
+fn of_side(side: &Summary) -> String {
+    let boots = side.boots.max(1);
+    let about = if side.n.is_multiple_of(boots) { "" } else { "~" };
+    format!("{about}{}×{}", side.n / boots, side.boots)
+}
+
+/// What is compared with what, in one line.
+pub(super) fn headline(comparison: &Comparison) -> String {
+    let candidates = comparison.candidates.join(", ");
+    let by = comparison.by.as_ref().map_or(String::new(), |factor| format!("{factor}: "));
+    format!("{by}{candidates} against {}", comparison.baseline)
+}
+
+/// How many rows had which verdict.
+pub(super) fn tally(comparison: &Comparison) -> String {
+    let words = ["better", "worse", "same", "unclear", "changed", "missing"];
+    let count = |word: &&str| comparison.rows.iter().filter(|row| row.word() == *word).count();
+    let parts: Vec<String> =
+        words.iter().filter(|word| count(word) > 0).map(|word| format!("{} {word}", count(word))).collect();
+    let rows = comparison.rows.len();
+    format!("{rows} {}: {}", if rows == 1 { "row" } else { "rows" }, parts.join(", "))
+}
+
+/// `change [95 % CI]`
+pub(super) fn change_title(comparison: &Comparison) -> String {
+    format!("change [{} % CI]", (comparison.confidence * 1000.0).round() / 10.0)
+}
+
+/// A name that leaves room for the numbers.
+pub(super) fn short(name: &str) -> String {
+    const MOST: usize = 20;
+    if name.chars().count() <= MOST {
+        return name.into();
+    }
+    name.chars().take(MOST - 1).chain(['…']).collect()
+}
