@@ -20,7 +20,11 @@ pub trait Consumer {
 /// Feeds every event to every consumer until the source is done. A consumer that fails gets no
 /// further event, and the run is asked to stop; the others go on, so that the end is seen.
 /// Returns the first failure.
-pub fn feed(events: &Receiver<Event>, consumers: &mut [&mut dyn Consumer], stop: &Stop) -> Option<anyhow::Error> {
+pub fn feed(
+    events: &Receiver<Event>,
+    consumers: &mut [&mut dyn Consumer],
+    stop: &Stop,
+) -> Option<anyhow::Error> {
     let mut broken = vec![false; consumers.len()];
     let mut first = None;
     for event in events {

@@ -46,7 +46,8 @@ impl Context {
 
     /// The archive, made where it is not there yet.
     pub fn archive(&self) -> anyhow::Result<Archive> {
-        Archive::open(&self.archive).with_context(|| format!("cannot open the archive {}", self.archive.display()))
+        Archive::open(&self.archive)
+            .with_context(|| format!("cannot open the archive {}", self.archive.display()))
     }
 
     /// Where the archive lies.
@@ -65,7 +66,7 @@ impl Context {
 
     /// Prints a grid in the wanted format.
     pub fn print(&self, grid: &Grid) -> anyhow::Result<()> {
-        self.write(&grid.render(self.format, self.width)?)
+        self.write(&grid.render(self.format, self.width, self.colour)?)
     }
 
     /// Prints text that is data.

@@ -2,8 +2,11 @@
 
 use std::process::ExitCode;
 
+use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
 use perflab_model::Problems;
+use perflab_workload::WorkloadError;
+use perflab_workload::install::InstallError;
 
 /// What the process tells its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +54,24 @@ pub fn of(error: &anyhow::Error) -> Exit {
         return Exit::Usage;
     }
     match error.downcast_ref::<ConductError>() {
-        Some(ConductError::Refused(_)) => Exit::Refused,
+        Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
+        _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
+}
+
+/// Whether the archive only says that the user named the wrong thing.
+fn users(error: &ArchiveError) -> bool {
+    use ArchiveError::{Ambiguous, Exists, Live, NoSeries, NotFound, Refused};
+    matches!(
+        error,
+        NotFound { .. } | Ambiguous { .. } | Live { .. } | Exists { .. } | Refused { .. } | NoSeries { .. }
+    )
 }
 
 fn usage_of_a_room(error: &anyhow::Error) -> bool {
     error.is::<perflab_analyze::AnalyzeError>()
         || error.is::<perflab_workload::CatalogueError>()
-        || error.downcast_ref::<perflab_archive::ArchiveError>().is_some_and(perflab_archive::ArchiveError::is_usage)
+        || error.is::<perflab_analyze::gate::NotAGate>()
+        || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

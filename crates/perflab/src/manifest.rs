@@ -5,7 +5,14 @@ use perflab_model::{FORMAT_VERSION, Facts, Manifest, Overhead, Plan, Status, Stu
 use perflab_observe::Root;
 
 /// Puts together what is known before the first event.
-pub fn manifest(source: &Source, study: Study, plan: Plan, facts: Facts, label: Option<String>, root: &Root) -> Manifest {
+pub fn manifest(
+    source: &Source,
+    study: Study,
+    plan: Plan,
+    facts: Facts,
+    label: Option<String>,
+    root: &Root,
+) -> Manifest {
     Manifest {
         format: FORMAT_VERSION,
         writer: format!("perflab {}", env!("CARGO_PKG_VERSION")),

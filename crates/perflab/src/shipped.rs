@@ -30,14 +30,20 @@ pub const STARTER: &str = include_str!("../../../studies/starter.toml");
 pub fn find(name: &str) -> anyhow::Result<Source> {
     if Path::new(name).is_file() {
         let text = std::fs::read_to_string(name);
-        let text = text.map_err(|error| Usage::new(format!("cannot read the study {name}: {error}"), "it must be a text in UTF-8"))?;
+        let text = text.map_err(|error| {
+            Usage::new(format!("cannot read the study {name}: {error}"), "it must be a text in UTF-8")
+        })?;
         return Ok(Source::new(name, text));
     }
     match STUDIES.iter().find(|study| study.name == name) {
         Some(study) => Ok(Source::new(study.name, study.text)),
         None => {
             let known = perflab_model::nearest::hint(name, STUDIES.iter().map(|study| study.name));
-            Err(Usage::new(format!("there is no study file `{name}`, nor a shipped study of that name"), known).into())
+            Err(Usage::new(
+                format!("there is no study file `{name}`, nor a shipped study of that name"),
+                known,
+            )
+            .into())
         }
     }
 }
@@ -52,7 +58,9 @@ mod tests {
     fn the_table_holds_the_whole_folder() {
         let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies")).unwrap();
         let files: BTreeSet<String> = folder
-            .filter_map(|entry| entry.unwrap().file_name().to_str().unwrap().strip_suffix(".toml").map(str::to_owned))
+            .filter_map(|entry| {
+                entry.unwrap().file_name().to_str().unwrap().strip_suffix(".toml").map(str::to_owned)
+            })
             .filter(|name| name != "starter")
             .collect();
         let table: BTreeSet<String> = STUDIES.iter().map(|study| study.name.to_owned()).collect();
@@ -61,7 +69,8 @@ mod tests {
 
     #[test]
     fn every_shipped_study_and_the_starter_read() {
-        for (name, text) in STUDIES.iter().map(|study| (study.name, study.text)).chain([("starter", STARTER)]) {
+        for (name, text) in STUDIES.iter().map(|study| (study.name, study.text)).chain([("starter", STARTER)])
+        {
             if let Err(problems) = Source::new(name, text).read() {
                 panic!("{problems}");
             }

@@ -26,5 +26,7 @@ pub fn one(archive: &Archive, selector: &str) -> anyhow::Result<RunDir> {
         let message = format!("`{selector}` names {} runs, and one is needed", runs.len());
         return Err(crate::exit::Usage::new(message, "name it by its id: see `perflab list`").into());
     }
-    runs.pop().ok_or_else(|| crate::exit::Usage::new(format!("there is no run `{selector}`"), "see `perflab list`").into())
+    runs.pop().ok_or_else(|| {
+        crate::exit::Usage::new(format!("there is no run `{selector}`"), "see `perflab list`").into()
+    })
 }

@@ -27,7 +27,8 @@ impl Progress {
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let shown = terminal && !quiet;
-        let target = if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         if let Ok(style) = ProgressStyle::with_template(STYLE) {
             bar.set_style(style.progress_chars("━━─"));
@@ -65,7 +66,9 @@ impl Progress {
         let reason = match outcome {
             Outcome::Ok => return,
             Outcome::Failed { reason } => reason.clone(),
-            Outcome::TimedOut { limit } => format!("stopped with all its children at its time limit of {limit}"),
+            Outcome::TimedOut { limit } => {
+                format!("stopped with all its children at its time limit of {limit}")
+            }
             Outcome::Interrupted => "interrupted".into(),
         };
         self.failed += 1;
@@ -106,7 +109,9 @@ impl Consumer for Progress {
                 }
             }
             What::Warning { message, advice } => self.warn(&format!("warning: {message}; {advice}")),
-            What::Gap(gap) => self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason)),
+            What::Gap(gap) => {
+                self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason))
+            }
             What::Ended { .. } => self.bar.finish_and_clear(),
             _ => {}
         }

@@ -11,7 +11,12 @@ use crate::sides;
 pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let comparison = comparison(context, wanted)?;
-    context.write(&perflab_present::table::render(&comparison, context.format, context.width, context.colour)?)?;
+    context.write(&perflab_present::table::render(
+        &comparison,
+        context.format,
+        context.width,
+        context.colour,
+    )?)?;
     let found = gate.map(|gate| comparison.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
         eprintln!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
@@ -31,7 +36,11 @@ fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<
         (None, Some((baseline, candidates))) if !candidates.is_empty() => {
             Ok(compare(baseline, candidates, &options)?)
         }
-        (None, _) => Err(Usage::new("there is nothing to compare one run with", "name a second run, or a factor with --by").into()),
+        (None, _) => Err(Usage::new(
+            "there is nothing to compare one run with",
+            "name a second run, or a factor with --by",
+        )
+        .into()),
     }
 }
 
@@ -42,7 +51,9 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
     }
     let margin = wanted.margin.trim().trim_end_matches('%').parse::<f64>().ok();
     let margin = margin.filter(|margin| (0.0..100.0).contains(margin));
-    let margin = margin.ok_or_else(|| Usage::new(format!("--margin {} is not a per cent value", wanted.margin), "write 3%"))?;
+    let margin = margin.ok_or_else(|| {
+        Usage::new(format!("--margin {} is not a per cent value", wanted.margin), "write 3%")
+    })?;
     Ok(Options {
         confidence: wanted.confidence,
         default_margin: margin / 100.0,

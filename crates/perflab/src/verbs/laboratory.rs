@@ -2,7 +2,7 @@
 
 use perflab_conduct::settings::{recover, state_directory};
 use perflab_model::{Facts, Value};
-use perflab_present::table::Grid;
+use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments;
 use crate::context::Context;
@@ -10,9 +10,9 @@ use crate::exit::Exit;
 
 /// `perflab monitor`
 pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
-    let mut grid = Grid::new(&["monitor", "source", "records", "needs"]);
+    let mut grid = Grid::new(["monitor", "source", "records", "needs"].map(Column::left));
     for kind in perflab_observe::monitors() {
-        grid.row([kind.name, kind.source, kind.about, kind.needs].map(str::to_owned).to_vec());
+        grid.add([kind.name, kind.source, kind.about, kind.needs].map(Cell::from));
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
@@ -40,9 +40,9 @@ pub fn check(context: &Context, wanted: &arguments::Check) -> anyhow::Result<Exi
         context.print(&facts_grid(&facts))?;
         return Ok(Exit::Fine);
     }
-    let mut grid = Grid::new(&["what", "found", "better", "why"]);
+    let mut grid = Grid::new(["what", "found", "better", "why"].map(Column::left));
     for finding in FINDINGS.iter().filter_map(|rule| rule.apply(&facts)) {
-        grid.row(finding);
+        grid.add(finding.iter().map(|text| Cell::from(text.as_str())));
     }
     context.print(&grid)?;
     context.say("`perflab check --facts` prints everything that a run records of this machine");
@@ -51,9 +51,10 @@ pub fn check(context: &Context, wanted: &arguments::Check) -> anyhow::Result<Exi
 
 /// Facts as a table: key, value, source.
 pub fn facts_grid(facts: &Facts) -> Grid {
-    let mut grid = Grid::new(&["fact", "value", "source"]);
+    let mut grid = Grid::new(["fact", "value", "source"].map(Column::left));
     for (key, fact) in &facts.0 {
-        grid.row(vec![key.clone(), fact.value.to_string(), fact.source.clone()]);
+        let value = fact.value.to_string();
+        grid.add([key.as_str(), value.as_str(), fact.source.as_str()].map(Cell::from));
     }
     grid
 }
@@ -69,7 +70,8 @@ struct Rule {
 impl Rule {
     fn apply(&self, facts: &Facts) -> Option<Vec<String>> {
         let value = facts.get(self.fact)?;
-        (self.bad)(value).then(|| vec![self.fact.into(), value.to_string(), self.better.into(), self.why.into()])
+        (self.bad)(value)
+            .then(|| vec![self.fact.into(), value.to_string(), self.better.into(), self.why.into()])
     }
 }
 

@@ -14,7 +14,8 @@ use crate::exit::Exit;
 /// Writes one HTML file about runs.
 pub fn run(context: &Context, wanted: &arguments::Report) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let sides = wanted.runs.iter().map(|name| crate::sides::side(&archive, name)).collect::<Result<Vec<_>, _>>()?;
+    let sides =
+        wanted.runs.iter().map(|name| crate::sides::side(&archive, name)).collect::<Result<Vec<_>, _>>()?;
     let found = wanted.runs.iter().map(|name| archive.find(name)).collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<RunDir> = found.into_iter().flatten().collect();
     let path = match (&wanted.output, runs.first()) {
@@ -33,7 +34,12 @@ pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Re
     let side = Side { name: run.short().to_owned(), runs: vec![run.record()?] };
     let comparisons = by_factors(&side)?;
     for comparison in &comparisons {
-        context.write(&perflab_present::table::render(comparison, context.format, context.width, context.colour)?)?;
+        context.write(&perflab_present::table::render(
+            comparison,
+            context.format,
+            context.width,
+            context.colour,
+        )?)?;
     }
     if comparisons.is_empty() {
         super::show::print(context, run)?;
@@ -64,7 +70,9 @@ fn comparisons(sides: &[Side]) -> anyhow::Result<Vec<Comparison>> {
 
 /// A comparison for every factor that the run varied. A run without a sample has none.
 fn by_factors(side: &Side) -> anyhow::Result<Vec<Comparison>> {
-    let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else { return Ok(Vec::new()) };
+    let Some(record) = side.runs.first().filter(|record| !record.samples.is_empty()) else {
+        return Ok(Vec::new());
+    };
     let varied = record.manifest.plan.factors.iter().filter(|(_, levels)| levels.len() > 1);
     let compared = varied.map(|(factor, _)| compare_by_factor(side, factor, &Options::default()));
     Ok(compared.collect::<Result<Vec<_>, _>>()?)

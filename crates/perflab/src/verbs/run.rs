@@ -37,7 +37,11 @@ pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
 pub fn undo_leftovers(context: &Context) {
     for found in recover(&state_directory(), &perflab_observe::boot_id(&context.root)) {
         let count = found.undone.len();
-        eprintln!("perflab: run {} was killed; put back {count} of its settings: {}", found.run, found.undone.join(", "));
+        eprintln!(
+            "perflab: run {} was killed; put back {count} of its settings: {}",
+            found.run,
+            found.undone.join(", ")
+        );
         for failed in found.failed {
             eprintln!("warning: still not put back: {failed}");
         }
@@ -69,7 +73,10 @@ fn prepare(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Manifes
 pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
     let pair = |text: &String| match text.split_once('=') {
         Some((factor, level)) => Ok((factor.trim().to_owned(), level.trim().to_owned())),
-        None => Err(Usage::new(format!("`--set {text}` is not FACTOR=LEVEL"), "write, for example, --set pages=huge")),
+        None => Err(Usage::new(
+            format!("`--set {text}` is not FACTOR=LEVEL"),
+            "write, for example, --set pages=huge",
+        )),
     };
     texts.iter().map(pair).collect()
 }
@@ -116,7 +123,10 @@ fn exit(context: &Context, status: Status, run: &RunDir) -> Exit {
     match status {
         Status::Finished => Exit::Fine,
         Status::Failed => {
-            context.say(format!("some iterations failed: `perflab show {} --iterations` lists them", run.short()));
+            context.say(format!(
+                "some iterations failed: `perflab show {} --iterations` lists them",
+                run.short()
+            ));
             Exit::WorkloadFailed
         }
         _ => {

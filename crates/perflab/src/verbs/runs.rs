@@ -1,10 +1,11 @@
 //! `perflab list|diff|prune|export|import`: runs as things.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use perflab_archive::{PrunePolicy, export as export_run, import as import_run};
+use perflab_archive::{Policy, Summary, export as export_run, import as import_run};
 use perflab_model::{Bytes, Nanos, RunRecord};
-use perflab_present::table::Grid;
+use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments;
 use crate::context::Context;
@@ -13,31 +14,36 @@ use crate::sides;
 
 /// `perflab list`
 pub fn list(context: &Context) -> anyhow::Result<Exit> {
-    let mut grid = Grid::new(&["run", "label", "study", "begun", "status", "iterations", "size"]);
+    let left = ["run", "label", "study", "begun", "status"].map(Column::left);
+    let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(Column::right)));
     for entry in context.archive()?.list()? {
-        let (label, title, begun, status, iterations) = match &entry.summary {
-            Ok(summary) => (
-                summary.label.clone().unwrap_or_default(),
-                summary.title.clone(),
-                date(summary.begun),
-                summary.status.to_string(),
-                summary.iterations.to_string(),
-            ),
-            Err(problem) => (String::new(), problem.to_string(), String::new(), "damaged".into(), String::new()),
+        let [label, title, begun, status, iterations] = match &entry.summary {
+            Ok(summary) => told(summary),
+            Err(problem) => {
+                [Cell::missing(), problem.as_str().into(), Cell::missing(), "damaged".into(), Cell::missing()]
+            }
         };
-        grid.row(vec![entry.short.clone(), label, title, begun, status, iterations, Bytes(entry.bytes).to_string()]);
+        let size = Cell::shown(Bytes(entry.bytes).to_string(), entry.bytes);
+        grid.add([entry.short.as_str().into(), label, title, begun, status, iterations, size]);
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
 }
 
+fn told(summary: &Summary) -> [Cell; 5] {
+    let done = format!("{}/{}", summary.iterations, summary.planned);
+    [
+        summary.label.as_deref().map_or_else(Cell::missing, Cell::from),
+        summary.title.as_str().into(),
+        date(summary.begun).as_str().into(),
+        summary.status.to_string().as_str().into(),
+        Cell::shown(done, summary.iterations),
+    ]
+}
+
 /// A wall-clock time as people read it, in this machine's time zone.
-pub fn date(since_1970: Nanos) -> String {
-    let seconds = i64::try_from(since_1970.0 / 1_000_000_000).unwrap_or(0);
-    match jiff::Timestamp::from_second(seconds) {
-        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
-        Err(_) => String::new(),
-    }
+pub fn date(time: jiff::Timestamp) -> String {
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// `perflab diff A B`
@@ -45,9 +51,9 @@ pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit>
     let archive = context.archive()?;
     let first = sides::one(&archive, &wanted.first)?;
     let second = sides::one(&archive, &wanted.second)?;
-    let mut grid = Grid::new(&["what", first.short(), second.short()]);
+    let mut grid = Grid::new(["what", first.short(), second.short()].map(Column::left));
     for (what, ours, theirs) in differences(&first.record()?, &second.record()?) {
-        grid.row(vec![what, ours, theirs]);
+        grid.add([what, ours, theirs].map(|text| Cell::from(text.as_str())));
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
@@ -81,28 +87,32 @@ fn described(record: &RunRecord) -> Vec<(&'static str, String)> {
 /// `perflab prune`
 pub fn prune(context: &Context, wanted: &arguments::Prune) -> anyhow::Result<Exit> {
     if wanted.keep.is_none() && wanted.older_than.is_none() {
-        return Err(Usage::new("prune does not know which runs may go", "say --keep N or --older-than 30d").into());
+        return Err(
+            Usage::new("prune does not know which runs may go", "say --keep N or --older-than 30d").into()
+        );
     }
     let older_than = wanted.older_than.as_deref().map(age).transpose()?;
     let policy =
-        PrunePolicy { keep: wanted.keep, older_than, keep_labelled: !wanted.labelled, dry_run: !wanted.apply };
+        Policy { keep: wanted.keep, older_than, keep_labelled: !wanted.labelled, dry_run: !wanted.apply };
     let gone = context.archive()?.prune(&policy)?;
-    let mut grid = Grid::new(&["run", "size"]);
-    for run in &gone {
-        grid.row(vec![run.id.clone(), Bytes(run.bytes).to_string()]);
+    let mut grid = Grid::new([Column::left("run"), Column::right("size")]);
+    for run in &gone.runs {
+        grid.add([run.id.as_str().into(), Cell::shown(Bytes(run.bytes).to_string(), run.bytes)]);
     }
     context.print(&grid)?;
     match wanted.apply {
-        true => context.say(format!("{} runs removed", gone.len())),
-        false => context.say(format!("{} runs would go; --apply removes them", gone.len())),
+        true => context.say(format!("{} runs removed", gone.runs.len())),
+        false => context.say(format!("{} runs would go; --apply removes them", gone.runs.len())),
     }
     Ok(Exit::Fine)
 }
 
-fn age(text: &str) -> Result<Nanos, Usage> {
+fn age(text: &str) -> Result<Duration, Usage> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok());
     let parsed = days.map(|days| Nanos(days * 86_400_000_000_000)).or_else(|| Nanos::parse(text).ok());
-    parsed.ok_or_else(|| Usage::new(format!("`{text}` is not an age"), "write 30d or 12h"))
+    parsed
+        .map(Duration::from)
+        .ok_or_else(|| Usage::new(format!("`{text}` is not an age"), "write 30d or 12h"))
 }
 
 /// `perflab export RUN [FILE]`

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use perflab_archive::RunDir;
-use perflab_model::{Case, Manifest, Nanos, Outcome, RunRecord, Sample};
-use perflab_present::table::{Grid, scaled};
+use perflab_model::{Case, Manifest, Outcome, RunRecord, Sample};
+use perflab_present::table::{Cell, Column, Grid};
 
 use super::runs::date;
 use crate::arguments;
@@ -44,7 +44,7 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
         format!("{}{label}: {}", run.short(), manifest.study.title),
         format!(
             "begun {}, {}: {} of {} iterations ended, {failed} failed; {} order, seed {}",
-            date(manifest.anchor.realtime),
+            date(begun(manifest)),
             manifest.status,
             record.iterations.len(),
             manifest.plan.slots.len(),
@@ -58,6 +58,10 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
     lines
 }
 
+fn begun(manifest: &Manifest) -> jiff::Timestamp {
+    jiff::Timestamp::from_nanosecond(i128::from(manifest.anchor.realtime.0)).unwrap_or_default()
+}
+
 fn own_cost(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
     let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
@@ -68,7 +72,12 @@ fn own_cost(manifest: &Manifest) -> String {
 }
 
 fn medians(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(&["case", "metric", "median", "min", "max", "n"]);
+    let mut grid = Grid::new(
+        ["case", "metric"]
+            .map(Column::left)
+            .into_iter()
+            .chain(["median", "min", "max", "n"].map(Column::right)),
+    );
     let mut groups: BTreeMap<(u32, bool, &str), Vec<&Sample>> = BTreeMap::new();
     for sample in &record.samples {
         groups.entry((sample.case, !sample.primary, &sample.metric)).or_default().push(sample);
@@ -77,33 +86,37 @@ fn medians(record: &RunRecord) -> Grid {
         let mut values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
         values.sort_by(f64::total_cmp);
         let unit = samples.first().map(|sample| sample.unit.0.clone()).unwrap_or_default();
-        let show = |value: Option<f64>| value.map_or("-".into(), |value| scaled(value, &unit));
+        let show =
+            |value: Option<f64>| value.map_or_else(Cell::missing, |value| Cell::quantity(value, &unit));
         let label = record.manifest.plan.case(case).map(Case::label).unwrap_or_default();
-        grid.row(vec![
-            label,
+        grid.add([
+            label.as_str().into(),
             metric.into(),
-            show(perflab_analyze::median(&values)),
+            show(perflab_stats::median(&values).ok()),
             show(values.first().copied()),
             show(values.last().copied()),
-            values.len().to_string(),
+            (values.len() as u64).into(),
         ]);
     }
     grid
 }
 
 fn iterations(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(&["slot", "case", "iteration", "began", "took", "outcome"]);
+    let mut grid = Grid::new(["slot", "case", "iteration", "began", "took", "outcome"].map(Column::left));
     let plan = &record.manifest.plan;
     for one in &record.iterations {
         let Some(slot) = plan.slots.get(one.slot as usize) else { continue };
-        let number = if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
-        grid.row(vec![
-            one.slot.to_string(),
-            plan.case(slot.case).map(Case::label).unwrap_or_default(),
-            number,
-            format!("{:.3} s", one.start.since(record.manifest.anchor.monotonic).seconds()),
-            Nanos(one.end.0.saturating_sub(one.start.0)).to_string(),
-            said(&one.outcome),
+        let number =
+            if slot.warmup { format!("warm-up {}", slot.iteration) } else { slot.iteration.to_string() };
+        let began = one.start.since(record.manifest.anchor.monotonic);
+        let took = one.end.since(one.start);
+        grid.add([
+            u64::from(one.slot).into(),
+            plan.case(slot.case).map(Case::label).unwrap_or_default().as_str().into(),
+            number.as_str().into(),
+            Cell::shown(format!("{:.3} s", began.seconds()), began.0),
+            Cell::shown(took.to_string(), took.0),
+            said(&one.outcome).as_str().into(),
         ]);
     }
     grid

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use perflab_conduct::{Choices, plan};
 use perflab_model::{Case, Plan, Study};
-use perflab_present::table::Grid;
+use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::{self, StudyVerb};
 use crate::context::Context;
@@ -31,7 +31,8 @@ fn check(context: &Context, name: &str) -> anyhow::Result<()> {
     // A label's level is asked for at the run, so any one will do here.
     let (study, plan) = planned(context, name, &[], None, true)?;
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
-    context.say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
+    context
+        .say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
     Ok(())
 }
 
@@ -50,22 +51,25 @@ fn planned(
         set.extend(first_labels(&study));
     }
     let choices = Choices { set, only: None, seed: seed.unwrap_or_else(rand::random) };
-    let plan = plan(&study, &context.catalogue()?, &facts, &choices).map_err(|found| source.problems(found))?;
+    let plan =
+        plan(&study, &context.catalogue()?, &facts, &choices).map_err(|found| source.problems(found))?;
     Ok((study, plan))
 }
 
 fn first_labels(study: &Study) -> Vec<(String, String)> {
-    let labels = study.factor.iter().filter(|(_, factor)| factor.kind == perflab_model::study::FactorKind::Label);
+    let labels =
+        study.factor.iter().filter(|(_, factor)| factor.kind == perflab_model::study::FactorKind::Label);
     labels.filter_map(|(name, factor)| Some((name.clone(), factor.levels.first()?.name.clone()))).collect()
 }
 
 fn expand(context: &Context, name: &str, set: &[String], seed: Option<u64>) -> anyhow::Result<()> {
     let (_, plan) = planned(context, name, set, seed, false)?;
-    let mut grid = Grid::new(&["slot", "block", "case", "parameters", "environment"]);
+    let mut grid = Grid::new(["slot", "block", "case", "parameters", "environment"].map(Column::left));
     for (index, slot) in plan.slots.iter().enumerate() {
         let Some(case) = plan.case(slot.case) else { continue };
         let block = if slot.warmup { format!("warm-up {}", slot.block) } else { slot.block.to_string() };
-        grid.row(vec![index.to_string(), block, case.label(), parameters(case), environment(case)]);
+        let text = [index.to_string(), block, case.label(), parameters(case), environment(case)];
+        grid.add(text.map(|text| Cell::from(text.as_str())));
     }
     context.say(format!("{} order, seed {}", plan.order, plan.seed));
     context.print(&grid)
@@ -93,10 +97,10 @@ fn new(context: &Context, file: &Path) -> anyhow::Result<()> {
 }
 
 fn list(context: &Context) -> anyhow::Result<()> {
-    let mut grid = Grid::new(&["study", "title"]);
+    let mut grid = Grid::new(["study", "title"].map(Column::left));
     for shipped in shipped::STUDIES {
         let study = shipped::find(shipped.name)?.read()?;
-        grid.row(vec![shipped.name.into(), study.title]);
+        grid.add([shipped.name.into(), study.title.as_str().into()]);
     }
     context.print(&grid)
 }

@@ -1,13 +1,14 @@
 //! `perflab workload list|show|install|try`, and the hidden `perflab load`.
 
+use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use indexmap::IndexMap;
 use perflab_model::expression::Scope;
 use perflab_model::{Nanos, Problem, Value};
-use perflab_present::table::{Grid, scaled};
-use perflab_workload::{Definition, Ending, Finished, HostPaths};
+use perflab_present::table::{Cell, Column, Grid};
+use perflab_workload::{Definition, Finished, HostPaths, Parameter, install};
 
 use crate::arguments::{self, WorkloadVerb};
 use crate::context::Context;
@@ -18,20 +19,14 @@ pub fn run(context: &Context, wanted: &arguments::Workload) -> anyhow::Result<Ex
     match &wanted.verb {
         WorkloadVerb::List => list(context),
         WorkloadVerb::Show { name } => show(context, &find(context, name)?),
-        WorkloadVerb::Install { name, apply } => install(context, &find(context, name)?, *apply),
+        WorkloadVerb::Install { name, apply } => install_one(context, &find(context, name)?, *apply),
         WorkloadVerb::Try { name, parameters } => try_once(context, &find(context, name)?, parameters),
     }
 }
 
 /// `perflab load NAME …`
-pub fn load(wanted: &arguments::Load) -> Exit {
-    match perflab_workload::load(&wanted.arguments) {
-        Ok(()) => Exit::Fine,
-        Err(error) => {
-            eprintln!("error: {error}");
-            Exit::Usage
-        }
-    }
+pub fn load(wanted: &arguments::Load) -> ExitCode {
+    perflab_workload::load(&wanted.arguments)
 }
 
 fn find(context: &Context, name: &str) -> anyhow::Result<Definition> {
@@ -44,11 +39,12 @@ fn find(context: &Context, name: &str) -> anyhow::Result<Definition> {
 }
 
 fn list(context: &Context) -> anyhow::Result<Exit> {
-    let mut grid = Grid::new(&["workload", "measures", "metrics", "ready"]);
+    let mut grid = Grid::new(["workload", "measures", "metrics", "ready"].map(Column::left));
     for definition in context.catalogue()?.iter() {
         let metrics: Vec<String> = definition.metrics().into_iter().map(|metric| metric.name).collect();
         let ready = definition.ready().map_or_else(|error| error.to_string(), |()| "yes".into());
-        grid.row(vec![definition.name.clone(), definition.title.clone(), metrics.join(", "), ready]);
+        let text = [definition.name.clone(), definition.title.clone(), metrics.join(", "), ready];
+        grid.add(text.map(|text| Cell::from(text.as_str())));
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
@@ -58,38 +54,63 @@ fn show(context: &Context, definition: &Definition) -> anyhow::Result<Exit> {
     context.say(format!("{}: {}", definition.name, definition.title));
     context.say(&definition.measures);
     context.say(format!("{}, {}", definition.homepage, definition.licence));
-    context.say(format!("run as: {}", definition.argv_text()));
-    let mut grid = Grid::new(&["parameter", "type", "default", "allowed", "about"]);
-    for (name, parameter) in &definition.parameters {
-        grid.row(vec![
-            name.clone(),
-            parameter.kind.to_string(),
-            parameter.default.as_ref().map(ToString::to_string).unwrap_or_default(),
-            parameter.allowed(),
-            parameter.about.clone(),
-        ]);
-    }
-    context.print(&grid)?;
-    let mut grid = Grid::new(&["metric", "unit", "better", "primary"]);
-    for metric in definition.metrics() {
-        let primary = if metric.primary { "yes" } else { "" };
-        grid.row(vec![metric.name, metric.unit.0, metric.direction.to_string(), primary.into()]);
-    }
-    context.print(&grid)?;
+    context.say(format!("run as: {}", argv(definition)));
+    context.print(&parameters(definition))?;
+    context.print(&metrics(definition))?;
     Ok(Exit::Fine)
 }
 
-fn install(context: &Context, definition: &Definition, apply: bool) -> anyhow::Result<Exit> {
+fn argv(definition: &Definition) -> String {
+    let words = definition.argv.iter().flat_map(|argument| argument.templates()).map(String::as_str);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn parameters(definition: &Definition) -> Grid {
+    let mut grid = Grid::new(["parameter", "wants", "default", "about"].map(Column::left));
+    for (name, parameter) in &definition.parameters {
+        let default = parameter.default.to_string();
+        let text = [name.as_str(), &wants(parameter), &default, &parameter.about];
+        grid.add(text.map(Cell::from));
+    }
+    grid
+}
+
+fn wants(parameter: &Parameter) -> String {
+    let bound = |word: &str, bound: Option<String>| {
+        bound.map(|bound| format!(", {word} {bound}")).unwrap_or_default()
+    };
+    match parameter.choices.is_empty() {
+        false => parameter.choices.join(", "),
+        true => format!(
+            "{}{}{}",
+            parameter.kind.wanted(),
+            bound("at least", parameter.min.as_ref().map(ToString::to_string)),
+            bound("at most", parameter.max.as_ref().map(ToString::to_string)),
+        ),
+    }
+}
+
+fn metrics(definition: &Definition) -> Grid {
+    let mut grid = Grid::new(["metric", "unit", "better", "primary"].map(Column::left));
+    for metric in definition.metrics() {
+        let primary = if metric.primary { "yes" } else { "" };
+        let text = [metric.name.as_str(), &metric.unit.0, &metric.direction.to_string(), primary];
+        grid.add(text.map(Cell::from));
+    }
+    grid
+}
+
+fn install_one(context: &Context, definition: &Definition, apply: bool) -> anyhow::Result<Exit> {
     if definition.ready().is_ok() {
         context.say(format!("{} is ready", definition.name));
         return Ok(Exit::Fine);
     }
-    let steps = perflab_workload::install::plan(definition)?;
-    for step in &steps {
-        context.write(&step.to_string())?;
+    let steps = install::plan(definition)?;
+    for step in install::show(&steps) {
+        context.write(&step)?;
     }
     if apply {
-        perflab_workload::install::apply(definition)?;
+        install::apply(&steps, &mut |line| context.say(line))?;
         context.say(format!("{} is installed", definition.name));
     } else {
         context.say("--apply runs these commands");
@@ -128,21 +149,23 @@ fn wrong(found: &[Problem]) -> Usage {
         Some(hint) => format!("`{}`: {}; {hint}", problem.key, problem.message),
         None => format!("`{}`: {}", problem.key, problem.message),
     };
-    Usage::new(found.iter().map(said).collect::<Vec<_>>().join("\n"), "`perflab workload show` lists the parameters")
+    Usage::new(
+        found.iter().map(said).collect::<Vec<_>>().join("\n"),
+        "`perflab workload show` lists the parameters",
+    )
 }
 
 fn measured(context: &Context, definition: &Definition, finished: &Finished) -> anyhow::Result<Exit> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&finished.stdout), text(&finished.stderr));
-    if finished.ending != (Ending::Exit { code: 0 }) {
+    let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+    if let Some(failure) = finished.failure() {
         context.write(&stdout)?;
-        eprintln!("{stderr}error: {}: {}", definition.name, finished.ending);
+        eprintln!("{stderr}error: {} {failure}", definition.name);
         return Ok(Exit::WorkloadFailed);
     }
-    let wall = Nanos(finished.end.0.saturating_sub(finished.start.0));
-    let mut grid = Grid::new(&["metric", "value", "better"]);
-    for one in definition.parse(&stdout, &stderr, wall)? {
-        grid.row(vec![one.metric.name, scaled(one.value, &one.metric.unit.0), one.metric.direction.to_string()]);
+    let mut grid = Grid::new([Column::left("metric"), Column::right("value"), Column::left("better")]);
+    for one in definition.parse(&stdout, &stderr, finished.wall())? {
+        let value = Cell::quantity(one.value, &one.metric.unit.0);
+        grid.add([one.metric.name.as_str().into(), value, one.metric.direction.to_string().as_str().into()]);
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
