@@ -1,0 +1,54 @@
+//! Facts of all runs side by side; those that differ first to be seen, all on demand.
+
+use std::collections::BTreeSet;
+
+use perflab_model::{Bytes, Facts, Value};
+use serde::Serialize;
+
+use super::input::RunInput;
+
+/// The table of facts: a row a key, a column a run.
+#[derive(Debug, Serialize)]
+pub(super) struct Table {
+    differing: Vec<Line>,
+    equal: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    key: String,
+    source: String,
+    values: Vec<String>,
+}
+
+/// All facts of the runs.
+pub(super) fn table(runs: &[RunInput]) -> Table {
+    let facts: Vec<&Facts> = runs.iter().map(|run| &run.record.manifest.facts).collect();
+    let keys: BTreeSet<&str> = facts.iter().flat_map(|facts| facts.0.keys()).map(String::as_str).collect();
+    let differ = differing(&facts);
+    let (differing, equal) = keys.into_iter().partition::<Vec<&str>, _>(|key| differ.contains(key));
+    let lines = |keys: Vec<&str>| keys.into_iter().map(|key| line(key, &facts)).collect();
+    Table { differing: lines(differing), equal: lines(equal) }
+}
+
+/// Keys that differ from the first run's, without those that vary by themselves.
+fn differing<'a>(facts: &[&'a Facts]) -> BTreeSet<&'a str> {
+    let Some((first, others)) = facts.split_first() else { return BTreeSet::new() };
+    others.iter().flat_map(|other| first.differences(other)).map(|difference| difference.key).collect()
+}
+
+fn line(key: &str, facts: &[&Facts]) -> Line {
+    let source = facts.iter().find_map(|facts| facts.0.get(key)).map(|fact| fact.source.clone());
+    let value = |facts: &&Facts| facts.get(key).map_or_else(|| "–".into(), |value| text(key, value));
+    Line { key: key.into(), source: source.unwrap_or_default(), values: facts.iter().map(value).collect() }
+}
+
+/// Sizes of memory are stored in bytes; people read them scaled.
+fn text(key: &str, value: &Value) -> String {
+    match value {
+        Value::Int(bytes) if key.starts_with("memory.") && *bytes >= 1 << 20 => {
+            format!("{} ({bytes})", Bytes(bytes.unsigned_abs()))
+        }
+        other => other.to_string(),
+    }
+}

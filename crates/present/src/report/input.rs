@@ -1,0 +1,38 @@
+//! What a report is made from, and why it can fail.
+
+use perflab_model::RunRecord;
+use perflab_model::series::Series;
+
+/// One run with its series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunInput {
+    /// The run.
+    pub record: RunRecord,
+    /// What its monitors recorded; the order is kept.
+    pub series: Vec<Series>,
+}
+
+/// Everything that one report shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportInput {
+    /// The page's heading; the first study's title where empty.
+    pub title: String,
+    /// What was compared, in the order of the page.
+    pub comparisons: Vec<perflab_analyze::Comparison>,
+    /// The runs, the baseline first.
+    pub runs: Vec<RunInput>,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing to show.
+    #[error("a report needs at least one run")]
+    NoRuns,
+    /// The page's template refused its data: a mistake of ours.
+    #[error("the report's page cannot be filled: {0}")]
+    Page(#[from] minijinja::Error),
+    /// The data cannot be written as JSON.
+    #[error("the report's data cannot be written: {0}")]
+    Data(#[from] serde_json::Error),
+}

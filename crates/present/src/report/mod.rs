@@ -1,0 +1,25 @@
+//! The single-file report: one HTML page that works offline, with or without JavaScript.
+//!
+//! Owns the page's structure, the JSON that its front end reads ([`data`]) and how runs become that
+//! JSON. It refuses to judge (verdicts come from `analyze`), to read runs and to write files.
+//!
+//! What can be read with JavaScript off (verdicts, interval plots, facts, plan) is rendered here; what
+//! needs a pointer (dots, timelines, filter) is drawn by the bundle under `assets/`, built from `web/`.
+
+mod bundle;
+pub mod data;
+mod facts;
+mod input;
+mod interval;
+mod number;
+mod page;
+mod render;
+mod run;
+mod series;
+mod verdicts;
+
+pub use input::{ReportError, ReportInput, RunInput};
+pub use render::render;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The page as its template reads it: heading, runs, plan. Texts only, so that the template decides nothing.
+
+use perflab_model::{Plan, RunRecord, Status};
+use serde::Serialize;
+
+use super::input::ReportInput;
+use super::number::quantity;
+use super::{facts, run, verdicts};
+
+/// Everything but data, style and script.
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    pub(super) title: String,
+    description: Option<String>,
+    reference: Option<String>,
+    writer: String,
+    runs: Vec<RunView>,
+    comparisons: Vec<verdicts::View>,
+    facts: facts::Table,
+}
+
+/// One run's card and plan.
+#[derive(Debug, Serialize)]
+struct RunView {
+    name: String,
+    id: String,
+    began: String,
+    wall: String,
+    target: String,
+    kernel: String,
+    cpu: String,
+    status: String,
+    fine: bool,
+    failed: usize,
+    cost: Cost,
+    warnings: Vec<Advice>,
+    plan: PlanView,
+}
+
+/// What perflab itself cost.
+#[derive(Debug, Serialize)]
+struct Cost {
+    cpu: String,
+    monitors: String,
+    memory: String,
+    written: String,
+    ticks: u64,
+    late: u64,
+    lost: u64,
+}
+
+/// A warning with what to do about it.
+#[derive(Debug, Serialize)]
+struct Advice {
+    message: String,
+    advice: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanView {
+    study: String,
+    text: String,
+    order: String,
+    seed: String,
+    slots: usize,
+    factors: Vec<(String, String)>,
+    cases: Vec<String>,
+}
+
+/// The page of an input.
+pub(super) fn page(input: &ReportInput) -> Page {
+    let study = input.runs.first().map(|run| &run.record.manifest.study);
+    let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
+    Page {
+        title: title.unwrap_or_else(|| input.title.clone()),
+        description: study.and_then(|study| study.description.clone()),
+        reference: study.and_then(|study| study.reference.clone()),
+        writer: input.runs.first().map(|run| run.record.manifest.writer.clone()).unwrap_or_default(),
+        runs: input.runs.iter().map(|run| view(&run.record)).collect(),
+        comparisons: input.comparisons.iter().map(verdicts::view).collect(),
+        facts: facts::table(&input.runs),
+    }
+}
+
+fn view(record: &RunRecord) -> RunView {
+    let manifest = &record.manifest;
+    let fact = |key| manifest.facts.get(key).map(ToString::to_string).unwrap_or_default();
+    let warnings = record.warnings.iter();
+    RunView {
+        name: run::name(record),
+        id: manifest.id.clone(),
+        began: began(manifest.anchor.realtime.0),
+        wall: quantity(manifest.overhead.wall.seconds(), "s"),
+        target: manifest.target.clone(),
+        kernel: fact("kernel.release"),
+        cpu: fact("cpu.model"),
+        status: manifest.status.to_string(),
+        fine: manifest.status == Status::Finished,
+        failed: record.iterations.iter().filter(|one| one.outcome != perflab_model::Outcome::Ok).count(),
+        cost: cost(record),
+        warnings: warnings.map(|w| Advice { message: w.message.clone(), advice: w.advice.clone() }).collect(),
+        plan: plan(record, &manifest.plan),
+    }
+}
+
+/// Nanoseconds since 1970 as `2026-11-21 15:38 UTC`.
+fn began(realtime: u64) -> String {
+    let seconds = i64::try_from(realtime / 1_000_000_000).unwrap_or(0);
+    jiff::Timestamp::from_second(seconds)
+        .map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+        .unwrap_or_default()
+}
+
+fn cost(record: &RunRecord) -> Cost {
+    let overhead = &record.manifest.overhead;
+    let share = |cpu: perflab_model::Nanos| match overhead.wall.0 {
+        0 => "–".into(),
+        wall => format!("{:.2}\u{a0}%", cpu.0 as f64 / wall as f64 * 100.0),
+    };
+    Cost {
+        cpu: share(overhead.cpu),
+        monitors: share(overhead.monitors_cpu),
+        memory: quantity(overhead.peak_rss as f64, "bytes"),
+        written: quantity(overhead.bytes_written as f64, "bytes"),
+        ticks: overhead.ticks,
+        late: overhead.late_ticks,
+        lost: overhead.lost_ticks,
+    }
+}
+
+fn plan(record: &RunRecord, plan: &Plan) -> PlanView {
+    PlanView {
+        study: record.manifest.study_file.clone(),
+        text: record.manifest.study_text.clone(),
+        order: plan.order.clone(),
+        seed: plan.seed.to_string(),
+        slots: plan.slots.len(),
+        factors: plan.factors.iter().map(|(name, levels)| (name.clone(), levels.join(", "))).collect(),
+        cases: plan.cases.iter().map(perflab_model::Case::label).collect(),
+    }
+}

@@ -1,0 +1,54 @@
+//! The page as one text.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+
+use super::page::{self, Page};
+use super::{ReportError, ReportInput, bundle, data, run};
+
+#[derive(Serialize)]
+struct Filled<'a> {
+    page: &'a Page,
+    policy: String,
+    style: &'a str,
+    script: &'a str,
+    data: String,
+}
+
+/// One HTML file: readable without JavaScript, without a network, on a phone and on paper.
+///
+/// # Errors
+///
+/// Without a run; and where page or data cannot be written, which would be a mistake of ours.
+pub fn render(input: &ReportInput) -> Result<String, ReportError> {
+    if input.runs.is_empty() {
+        return Err(ReportError::NoRuns);
+    }
+    let page = page::page(input);
+    let data = data::ReportData { runs: input.runs.iter().map(run::run).collect() };
+    let filled = Filled {
+        page: &page,
+        policy: bundle::policy(),
+        style: bundle::STYLE,
+        script: bundle::SCRIPT,
+        data: json(&data)?,
+    };
+    let templates = templates()?;
+    Ok(templates.get_template("report.html")?.render(Value::from(Serde(filled)))?)
+}
+
+/// JSON that no HTML parser takes for the end of its element.
+fn json(data: &data::ReportData) -> Result<String, ReportError> {
+    Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
+}
+
+fn templates() -> Result<Environment<'static>, ReportError> {
+    let mut templates = Environment::new();
+    templates.set_undefined_behavior(UndefinedBehavior::Strict);
+    templates.set_auto_escape_callback(|_| AutoEscape::Html);
+    for (name, text) in bundle::TEMPLATES {
+        templates.add_template(name, text)?;
+    }
+    Ok(templates)
+}

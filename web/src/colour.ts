@@ -1,0 +1,87 @@
+// What colours mean: the levels of one factor, or the runs. One choice for the whole page.
+
+import type { ReportData } from "./data";
+import { h } from "./element";
+
+/** Number of colours in the style sheet; further levels begin again, with another shape. */
+const COLOURS = 7;
+
+export class Colouring {
+  readonly choices: string[];
+  private chosen: string;
+  private levels: string[] = [];
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(private readonly data: ReportData) {
+    this.choices = choices(data);
+    this.chosen = this.choices[0] ?? "run";
+    this.relevel();
+  }
+
+  /** The levels in the order of their colours. */
+  get legend(): readonly string[] {
+    return this.levels;
+  }
+
+  /** Index of the level of a case of a run. */
+  of(run: number, index: number): number {
+    return Math.max(0, this.levels.indexOf(this.level(run, index)));
+  }
+
+  className(level: number): string {
+    return `g${level % COLOURS}`;
+  }
+
+  listen(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  choose(choice: string): void {
+    this.chosen = choice;
+    this.relevel();
+    this.listeners.forEach((listener) => listener());
+  }
+
+  /** The control, where there is something to choose. */
+  control(): HTMLElement | undefined {
+    if (this.choices.length < 2) return undefined;
+    const select = h("select", {}, ...this.choices.map((choice) => h("option", { value: choice }, choice)));
+    select.value = this.chosen;
+    select.addEventListener("change", () => this.choose(select.value));
+    this.listen(() => (select.value = this.chosen));
+    return h("label", { class: "control" }, "Colour by ", select);
+  }
+
+  private level(run: number, index: number): string {
+    const { name, cases } = this.data.runs[run]!;
+    if (this.chosen === "run") return name;
+    const level = cases[index]?.levels[this.chosen];
+    return level === undefined ? "other" : `${this.chosen}=${level}`;
+  }
+
+  private relevel(): void {
+    const all = this.data.runs.flatMap((run, r) => run.cases.map((_, c) => this.level(r, c)));
+    this.levels = [...new Set(all)];
+  }
+}
+
+/** Runs where there are several, then every factor that has more than one level. */
+function choices(data: ReportData): string[] {
+  const levels = new Map<string, Set<string>>();
+  for (const one of data.runs.flatMap((run) => run.cases)) {
+    for (const [factor, level] of Object.entries(one.levels)) levels.set(factor, (levels.get(factor) ?? new Set()).add(level));
+  }
+  const factors = [...levels].filter(([, set]) => set.size > 1).map(([factor]) => factor);
+  return data.runs.length > 1 || factors.length === 0 ? ["run", ...factors] : factors;
+}
+
+/** The mark of a level around (x, y): circle, triangle, square, diamond, in turn. */
+export function shape(level: number, x: number, y: number): string {
+  const r = 3.6;
+  switch (level % 4) {
+    case 0: return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
+    case 1: return `M${x} ${y - r * 1.15}l${r * 1.15} ${r * 2}h${-2.3 * r}z`;
+    case 2: return `M${x - r * 0.9} ${y - r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`;
+    default: return `M${x} ${y - r * 1.25}l${r * 1.25} ${r * 1.25}l${-r * 1.25} ${r * 1.25}l${-r * 1.25} ${-r * 1.25}z`;
+  }
+}

@@ -1,0 +1,202 @@
+// Every iteration as a dot, in the order of time: one strip per metric and case, coloured by level.
+
+import { type Colouring, shape } from "./colour";
+import type { Metric, ReportData } from "./data";
+import { folded, h, onWidth, svg, table } from "./element";
+import { moment, quantity, scaled, digits } from "./number";
+import { axisSpan, linear, niceStep, ticks } from "./scale";
+import { median } from "./thin";
+import * as tip from "./tip";
+
+/** Strips of a metric that are drawn before somebody asks for all. */
+const FIRST = 24;
+const HEIGHT = 190;
+const MARGIN = { left: 54, right: 10, top: 12, bottom: 24 };
+
+interface Dot {
+  run: number; case: number; iteration: number; start: number;
+  /** None where the iteration failed. */
+  value: number | undefined; failure: string | undefined;
+}
+
+interface Strip { metric: Metric; subject: string; dots: Dot[] }
+
+export function install(section: Element, data: ReportData, colours: Colouring): void {
+  const strips = collect(data);
+  if (strips.length === 0) {
+    section.append(h("p", { class: "empty" }, "No iteration gave a value."));
+    return;
+  }
+  section.append(
+    h("p", { class: "hint" }, "One dot an iteration, from left to right as they were run. Lines: medians. Crosses: iterations that failed. With the keyboard: arrow keys inside a strip."),
+    h("div", { class: "toolbar" }, colours.control(), legend(colours)),
+  );
+  const primary = strips.filter((strip) => strip.metric.primary);
+  const others = strips.filter((strip) => !strip.metric.primary);
+  section.append(...byMetric(primary.length > 0 ? primary : others, data, colours));
+  if (primary.length > 0 && others.length > 0) {
+    section.append(folded(["Explanatory metrics ", h("span", { class: "count" }, String(new Set(others.map((s) => s.metric.name)).size))],
+      () => h("div", {}, ...byMetric(others, data, colours)), { class: "more explanatory" }));
+  }
+}
+
+/** What the colours mean. */
+export function legend(colours: Colouring): HTMLElement {
+  const list = h("ul", { class: "legend", "aria-label": "Colours" });
+  const fill = () => list.replaceChildren(...colours.legend.map((name, level) =>
+    h("li", {}, svg("svg", { width: 12, height: 12, "aria-hidden": true }, svg("path", { d: shape(level, 6, 6), class: `dot ${colours.className(level)}` })), name)));
+  colours.listen(fill);
+  fill();
+  return list;
+}
+
+function collect(data: ReportData): Strip[] {
+  const strips = new Map<string, Strip>();
+  data.runs.forEach((run, r) => run.metrics.forEach((metric) => metric.value.forEach((value, i) => {
+    const index = metric.case[i]!;
+    const subject = run.cases[index]?.subject ?? "";
+    const key = `${metric.name}\n${metric.unit}\n${subject}`;
+    const strip = strips.get(key) ?? { metric, subject, dots: [] };
+    strips.set(key, strip);
+    strip.dots.push({ run: r, case: index, iteration: metric.iteration[i]!, start: metric.start[i]!, value, failure: undefined });
+  })));
+  for (const strip of strips.values()) addFailures(strip, data);
+  return [...strips.values()];
+}
+
+function addFailures(strip: Strip, data: ReportData): void {
+  data.runs.forEach((run, r) => run.iterations.forEach((one) => {
+    if (one.failure === undefined || one.warmup || run.cases[one.case]?.subject !== strip.subject) return;
+    strip.dots.push({ run: r, case: one.case, iteration: one.iteration, start: one.start, value: undefined, failure: one.failure });
+  }));
+  strip.dots.sort((a, b) => a.run - b.run || a.start - b.start);
+}
+
+function byMetric(strips: Strip[], data: ReportData, colours: Colouring): HTMLElement[] {
+  const names = [...new Set(strips.map((strip) => strip.metric.name))];
+  return names.map((name) => {
+    const ours = strips.filter((strip) => strip.metric.name === name);
+    const { unit, direction } = ours[0]!.metric;
+    const good = direction === "neither" ? "neither way is better" : `${direction} is better`;
+    const grid = h("div", { class: "strips" }, ...ours.slice(0, FIRST).map((strip) => figure(strip, data, colours)));
+    const group = h("div", { class: "card" }, h("h3", {}, name, " ", h("span", { class: "faint" }, `${unit}, ${good}`)), grid);
+    if (ours.length > FIRST) {
+      const more = h("button", { type: "button" }, `Show ${ours.length - FIRST} more cases`);
+      more.addEventListener("click", () => { grid.append(...ours.slice(FIRST).map((strip) => figure(strip, data, colours))); more.remove(); });
+      group.append(more);
+    }
+    group.append(folded(["Values as a table"], () => values(ours, data)));
+    return group;
+  });
+}
+
+function values(strips: Strip[], data: ReportData): HTMLElement {
+  const rows = strips.flatMap((strip) => strip.dots.map((dot) => [
+    data.runs[dot.run]!.cases[dot.case]?.label ?? "", data.runs[dot.run]!.name, String(dot.iteration), moment(dot.start),
+    dot.value === undefined ? `failed: ${dot.failure}` : quantity(dot.value, strip.metric.unit)]));
+  return table(`Values of ${strips[0]!.metric.name}`, ["Case", "Run", "Iteration", "Began", "Value"], rows, 2);
+}
+
+function figure(strip: Strip, data: ReportData, colours: Colouring): HTMLElement {
+  const label = `${strip.metric.name} of ${strip.subject}: ${strip.dots.length} iterations in order of time`;
+  const chart = svg("svg", { class: "strip", height: HEIGHT, tabindex: 0, role: "img", "aria-label": label });
+  const box = h("figure", {}, h("figcaption", {}, strip.subject), chart);
+  const state = { width: 0, places: [] as { x: number; y: number }[], at: -1 };
+  const draw = () => { if (state.width > 0) state.places = paint(chart, strip, state.width, colours); };
+  onWidth(box, (width) => { state.width = width; draw(); });
+  colours.listen(draw);
+  const mark = (i: number, aloud: boolean) => {
+    state.at = i;
+    chart.querySelectorAll(".at").forEach((dot) => dot.classList.remove("at"));
+    if (i < 0) return tip.hide();
+    chart.querySelector(`[data-i="${i}"]`)?.classList.add("at");
+    const frame = chart.getBoundingClientRect();
+    const lines = describe(strip, strip.dots[i]!, data);
+    tip.show(lines, frame.left + state.places[i]!.x, frame.top + state.places[i]!.y);
+    if (aloud) tip.say(lines.join(", "));
+  };
+  const point = (event: PointerEvent) => {
+    const frame = chart.getBoundingClientRect();
+    mark(closest(state.places, event.clientX - frame.left, event.clientY - frame.top), false);
+  };
+  chart.addEventListener("pointermove", point);
+  chart.addEventListener("pointerdown", point);
+  chart.addEventListener("pointerleave", () => mark(-1, false));
+  chart.addEventListener("blur", () => mark(-1, false));
+  chart.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (event.key === "Escape") return mark(-1, false);
+    if (step === undefined) return;
+    event.preventDefault();
+    mark(Math.min(strip.dots.length - 1, Math.max(0, state.at + step)), true);
+  });
+  return box;
+}
+
+function describe(strip: Strip, dot: Dot, data: ReportData): string[] {
+  const run = data.runs[dot.run]!;
+  const value = dot.value === undefined ? `failed: ${dot.failure}` : quantity(dot.value, strip.metric.unit);
+  const where = data.runs.length > 1 ? `${run.name}, iteration ${dot.iteration}` : `iteration ${dot.iteration}`;
+  return [value, run.cases[dot.case]?.label ?? "", `${where}, at ${moment(dot.start)}`];
+}
+
+function closest(places: { x: number; y: number }[], x: number, y: number): number {
+  let best = -1;
+  let least = 40 ** 2;
+  places.forEach((place, i) => {
+    const distance = (place.x - x) ** 2 + (place.y - y) ** 2 / 4;
+    if (distance < least) [best, least] = [i, distance];
+  });
+  return best;
+}
+
+function paint(chart: SVGElement, strip: Strip, width: number, colours: Colouring): { x: number; y: number }[] {
+  const present = strip.dots.flatMap((dot) => (dot.value === undefined ? [] : [dot.value]));
+  const span = axisSpan(present);
+  const x = linear({ from: -0.7, to: strip.dots.length - 0.3 }, { from: MARGIN.left, to: width - MARGIN.right });
+  const y = linear(span, { from: HEIGHT - MARGIN.bottom, to: MARGIN.top });
+  chart.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+  const places = strip.dots.map((dot, i) => ({ x: x(i), y: dot.value === undefined ? HEIGHT - MARGIN.bottom - 7 : y(dot.value) }));
+  const dots = strip.dots.map((dot, i) => mark(dot, i, places[i]!, colours));
+  chart.replaceChildren(...axis(strip, span, y, width), ...runs(strip, x), ...medians(strip, y, width, colours), ...dots);
+  return places;
+}
+
+function mark(dot: Dot, i: number, place: { x: number; y: number }, colours: Colouring): SVGElement {
+  const level = colours.of(dot.run, dot.case);
+  if (dot.value !== undefined) return svg("path", { class: `dot ${colours.className(level)}`, d: shape(level, place.x, place.y), "data-i": i });
+  const cross = `M${place.x - 4} ${place.y - 4}l8 8m0 -8l-8 8`;
+  return svg("path", { class: "failed", d: cross, "data-i": i });
+}
+
+function axis(strip: Strip, span: { from: number; to: number }, y: (value: number) => number, width: number): SVGElement[] {
+  const { factor, name } = scaled(Math.max(Math.abs(span.from), Math.abs(span.to)), strip.metric.unit);
+  const step = niceStep(((span.to - span.from) * factor) / 4) / factor;
+  const lines = ticks(span, step).flatMap((value) => [
+    svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
+    svg("text", { class: "tick", x: MARGIN.left - 6, y: y(value) + 4, "text-anchor": "end" }, digits(Math.round((value * factor) / (step * factor)) * (step * factor)))]);
+  const bottom = HEIGHT - 6;
+  return [...lines,
+    svg("text", { class: "tick", x: 0, y: bottom }, name),
+    svg("text", { class: "tick", x: MARGIN.left, y: bottom }, "first"),
+    svg("text", { class: "tick", x: width - MARGIN.right, y: bottom, "text-anchor": "end" }, "last iteration")];
+}
+
+/** A line where one run ends and the next begins. */
+function runs(strip: Strip, x: (i: number) => number): SVGElement[] {
+  return strip.dots.flatMap((dot, i) => i > 0 && strip.dots[i - 1]!.run !== dot.run
+    ? [svg("line", { class: "border", x1: x(i - 0.5), x2: x(i - 0.5), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom })] : []);
+}
+
+function medians(strip: Strip, y: (value: number) => number, width: number, colours: Colouring): SVGElement[] {
+  const groups = new Map<number, number[]>();
+  for (const dot of strip.dots) {
+    if (dot.value === undefined) continue;
+    const level = colours.of(dot.run, dot.case);
+    groups.set(level, [...(groups.get(level) ?? []), dot.value]);
+  }
+  return [...groups].map(([level, values]) => {
+    const at = y(median(values));
+    return svg("line", { class: `median ${colours.className(level)}`, x1: MARGIN.left, x2: width - MARGIN.right, y1: at, y2: at });
+  });
+}

@@ -1,0 +1,7 @@
+// Writes the hash of sources and bundle beside the bundle.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { assets, stamp } from "./sources.mjs";
+
+const built = process.env.REPORT_OUT ?? assets;
+writeFileSync(join(built, "sources.sha256"), stamp(built) + "\n");
