@@ -15,7 +15,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Held as long as it lives.
 #[derive(Debug)]
 pub(crate) struct RunLock {
-    _file: File,
+    file: File,
+}
+
+/// Closing the file would not do: a child that another thread is just starting has it open as well, until
+/// it becomes another program.
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl RunLock {
@@ -27,7 +35,7 @@ impl RunLock {
         let file = opened.map_err(ArchiveError::io("open", &path))?;
         for _ in 0..ATTEMPTS {
             match file.try_lock() {
-                Ok(()) => return Ok(Some(RunLock { _file: file })),
+                Ok(()) => return Ok(Some(RunLock { file })),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
                 Err(TryLockError::Error(source)) => return Err(ArchiveError::io("lock", &path)(source)),
             }
@@ -39,5 +47,7 @@ impl RunLock {
 /// Whether a living process records the run at `run`. What cannot be found out counts as no.
 pub(crate) fn is_held(run: &Path) -> bool {
     let Ok(file) = File::open(run.join(LOCK)) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    let tried = file.try_lock_shared();
+    let _ = file.unlock();
+    matches!(tried, Err(TryLockError::WouldBlock))
 }

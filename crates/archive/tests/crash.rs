@@ -1,6 +1,8 @@
 //! kill -9 at any moment leaves a run that reads: from the journal up to its last whole line, or, once it
 //! is closed, from its tables. The victim is this test program itself, started again.
 
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
 mod fixture;
 
 use std::io::{BufRead, BufReader, Write};

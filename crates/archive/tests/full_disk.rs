@@ -1,6 +1,8 @@
 //! A full disk: the error names the file and what is kept, and what was kept reads. Needs root, to mount
 //! a tmpfs of a few pages.
 
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
 mod fixture;
 
 use std::path::Path;

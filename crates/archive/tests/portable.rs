@@ -1,5 +1,7 @@
 //! The portable file: there and back, and everything that must not come out of one.
 
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
 mod fixture;
 
 use std::fs::{self, File};

@@ -1,5 +1,7 @@
 //! What is recorded is what is read: while it is recorded, after a death, and from the tables.
 
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
 mod fixture;
 
 use std::path::Path;
