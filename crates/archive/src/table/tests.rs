@@ -34,3 +34,26 @@ fn a_wrong_type_or_name_is_an_error_that_names_the_column() {
     assert!(table.int32("n").unwrap_err().to_string().contains("column `n` is stored as INT64"));
     assert!(table.int64("m").unwrap_err().to_string().contains("column `m` is not there"));
 }
+
+/// A row of docs/format.md.
+fn documented(column: &Declaration) -> String {
+    let optional = if column.optional { ", optional" } else { "" };
+    let stored = format!("{:?}", column.stored).to_lowercase();
+    format!("| `{}` | {stored}{optional} | {} | {} |", column.name, column.unit, column.meaning)
+}
+
+#[test]
+fn the_format_page_has_every_column_as_it_is() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let factors = indexmap::IndexMap::from([("NAME".to_owned(), Vec::new())]);
+    let plan = perflab_model::Plan { factors, ..perflab_model::Plan::default() };
+    let tables =
+        [("samples", crate::samples::columns(&plan)), ("iterations", crate::iterations::columns(&plan))];
+    for (table, columns) in tables {
+        let section = page.split(&format!("## `{table}.parquet`")).nth(1).unwrap();
+        let written: Vec<&str> = section.split("\n## ").next().unwrap().lines().collect();
+        let written: Vec<&str> = written.into_iter().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(written, columns.iter().map(documented).collect::<Vec<_>>(), "{table}");
+    }
+}
