@@ -37,7 +37,7 @@ pub fn compare(baseline: &Side, candidates: &[Side], options: &Options) -> Resul
     let mut tables = sides.iter().map(|side| index.table(side, &side.name, &selection, options));
     let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: baseline.name.clone() })?;
     let theirs: Vec<Table> = tables.collect();
-    common::have_something(&index, &ours, &theirs, options)?;
+    common::have_something(&index, &ours, &theirs, &sides, options)?;
     let facts: Vec<FactDifference> = candidates
         .iter()
         .flat_map(|side| environment::differences(&baseline.runs, &side.name, &side.runs))

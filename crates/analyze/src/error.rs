@@ -19,15 +19,14 @@ pub enum AnalyzeError {
         baseline: String,
     },
     /// No measured value on a side.
-    #[error(
-        "`{side}` has no samples{}: its iterations failed, or it was stopped before the first one ended",
-        chosen(filter)
-    )]
+    #[error("`{side}` has no samples{}", without_samples(filter, known))]
     NoSamples {
         /// Its name.
         side: String,
         /// The filters in force, as text; empty without.
         filter: String,
+        /// Workloads and metrics that its runs have samples of, whatever the filters.
+        known: Vec<String>,
     },
     /// The two sides measured different things.
     #[error(
@@ -103,8 +102,11 @@ pub enum AnalyzeError {
     },
 }
 
-fn chosen(filter: &str) -> String {
-    if filter.is_empty() { String::new() } else { format!(" of {filter}") }
+fn without_samples(filter: &str, known: &[String]) -> String {
+    if filter.is_empty() || known.is_empty() {
+        return ": its iterations failed, or it was stopped before the first one ended".into();
+    }
+    format!(" of {filter}: it has {}", known.join(", "))
 }
 
 fn known_factors(known: &[String]) -> String {

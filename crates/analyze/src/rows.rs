@@ -1,10 +1,10 @@
 //! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
 //! anything: what one side lacks becomes a row that says so.
 
-use perflab_stats::median;
+use perflab_stats::{StatsError, median};
 
 use crate::blocks::Units;
-use crate::comparison::{Flag, Level, Row, Summary, Verdict};
+use crate::comparison::{Flag, Row, Summary, Verdict};
 use crate::estimate::estimate;
 use crate::seen::{Cell, Index, MetricKey, Subject, Table};
 use crate::warning::{Place, Warning};
@@ -85,10 +85,15 @@ impl Spot<'_> {
     ) -> Result<Option<Draft>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
         let mut draft = Draft { row: self.row(any, options)?, sd: None, one_boot: false, constant: false };
-        if let (Some(baseline), Some(candidate)) = (self.baseline.1, self.candidate.1) {
-            self.estimate(&mut draft, baseline, candidate, index, options, warnings)?;
-        } else {
-            draft.row.flags.push(Flag::OneSided);
+        match (self.baseline.1, self.candidate.1) {
+            (Some(baseline), Some(candidate)) => {
+                let found = self.estimate(&mut draft, baseline, candidate, index, options);
+                warnings.extend(found.unwrap_or_else(|error| {
+                    draft.row.flags.push(Flag::Few);
+                    Some(Warning::NotComputed { place: self.place(), reason: error.to_string() })
+                }));
+            }
+            _ => draft.row.flags.push(Flag::OneSided),
         }
         Ok(Some(draft))
     }
@@ -137,6 +142,7 @@ impl Spot<'_> {
         found.chain(failed.then_some(Flag::Failed)).collect()
     }
 
+    /// Fills in what the data say; a warning where they say little.
     fn estimate(
         &self,
         draft: &mut Draft,
@@ -144,41 +150,32 @@ impl Spot<'_> {
         candidate: &Cell,
         index: &Index,
         options: &Options,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<(), AnalyzeError> {
-        let units = Units::of(baseline, candidate, index).map_err(|source| self.error(source))?;
-        let found = estimate(&units, options).map_err(|source| self.error(source))?;
+    ) -> Result<Option<Warning>, StatsError> {
+        let units = Units::of(baseline, candidate, index)?;
+        let found = estimate(&units, options)?;
         draft.row.method = Some(units.method());
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
         draft.one_boot = units.one_boot;
         draft.constant = constant(baseline, candidate);
-        if units.one_boot {
-            draft.row.flags.push(Flag::OneBoot);
-        }
-        if found.change.interval.is_none() && !draft.constant {
-            draft.row.flags.push(Flag::Few);
-            warnings.push(self.too_few(&units));
-        }
-        Ok(())
+        draft.row.flags.extend(units.one_boot.then_some(Flag::OneBoot));
+        let is_enough = found.change.interval.is_some() || draft.constant;
+        draft.row.flags.extend((!is_enough).then_some(Flag::Few));
+        Ok((!is_enough).then(|| self.too_few(&units)))
     }
 
     fn too_few(&self, units: &Units) -> Warning {
-        let level = if units.level == Level::Boot { "boots" } else { "iterations" };
-        Warning::TooFew {
-            place: Place {
-                side: self.candidate.0.name.clone(),
-                subject: self.name.into(),
-                metric: self.metric.name.clone(),
-            },
-            baseline: units.baseline.len(),
-            candidate: units.candidate.len(),
-            level: level.into(),
-        }
+        let (baseline, candidate) = (units.baseline.len(), units.candidate.len());
+        Warning::TooFew { place: self.place(), baseline, candidate, level: units.level }
     }
 
-    fn error(&self, source: perflab_stats::StatsError) -> AnalyzeError {
+    fn place(&self) -> Place {
+        let side = self.candidate.0.name.clone();
+        Place { side, subject: self.name.into(), metric: self.metric.name.clone() }
+    }
+
+    fn error(&self, source: StatsError) -> AnalyzeError {
         AnalyzeError::Statistic { subject: self.name.into(), metric: self.metric.name.clone(), source }
     }
 }

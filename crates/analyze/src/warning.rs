@@ -4,7 +4,7 @@
 use perflab_model::Status;
 use serde::Serialize;
 
-use crate::comparison::Flag;
+use crate::comparison::{Flag, Level};
 
 /// Where in a comparison a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -86,8 +86,15 @@ pub enum Warning {
         baseline: usize,
         /// Candidate values (or pairs) that were compared.
         candidate: usize,
-        /// What was compared: `boots` or `iterations`.
-        level: String,
+        /// What was compared.
+        level: Level,
+    },
+    /// A change could not be computed.
+    NotComputed {
+        /// The candidate.
+        place: Place,
+        /// Why.
+        reason: String,
     },
     /// The sides were measured one after the other.
     NotInterleaved {
@@ -187,7 +194,7 @@ impl Warning {
             Warning::FailedIterations { .. } | Warning::NotNumbers { .. } => Flag::Failed,
             Warning::OneSided { .. } => Flag::OneSided,
             Warning::OneBoot { .. } => Flag::OneBoot,
-            Warning::TooFew { .. } => Flag::Few,
+            Warning::TooFew { .. } | Warning::NotComputed { .. } => Flag::Few,
             Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
             Warning::Drift { .. } => Flag::Drift,
             Warning::Modes { .. } => Flag::Modes,
@@ -210,6 +217,8 @@ impl Warning {
             Warning::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
             Warning::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
             Warning::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
+            Warning::TooFew { level: Level::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
+            Warning::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
             Warning::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
             Warning::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
             Warning::SequentialOrder { .. } => ("sequential-order", "remove `order = \"sequential\"` from the study, unless the order is what you study: drift looks like a change", "iterations were not in random order"),
@@ -239,8 +248,10 @@ impl Warning {
                 format!("{baseline} and {candidate}")
             }
             Warning::TooFew { place, baseline, candidate, level } => {
-                format!("{place}: {baseline} against {candidate} {level}")
+                let noun = if *level == Level::Boot { "boots" } else { "iterations" };
+                format!("{place}: {baseline} against {candidate} {noun}")
             }
+            Warning::NotComputed { place, reason } => format!("{place}: {reason}"),
             Warning::SequentialOrder { run } => format!("run {run}"),
             Warning::Drift { place, rho, p } => {
                 format!("{place}: correlation with time {rho:.2}, p = {p:.1e}")

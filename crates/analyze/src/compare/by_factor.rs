@@ -26,7 +26,7 @@ pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result
     });
     let ours = tables.next().ok_or_else(|| AnalyzeError::NoRun { side: side.name.clone() })?;
     let theirs: Vec<Table> = tables.collect();
-    common::have_something(&index, &ours, &theirs, options)?;
+    common::have_something(&index, &ours, &theirs, &[side], options)?;
     for run in &mut index.runs {
         run.side.clear();
     }

@@ -63,15 +63,29 @@ pub(crate) fn have_something(
     index: &Index,
     ours: &Table,
     theirs: &[Table],
+    sides: &[&Side],
     options: &Options,
 ) -> Result<(), AnalyzeError> {
     let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
     for table in std::iter::once(ours).chain(theirs) {
         if !table.cells.values().any(crate::seen::Cell::has_values) {
-            return Err(AnalyzeError::NoSamples { side: table.name.clone(), filter: filter.join(", ") });
+            let (side, filter, known) = (table.name.clone(), filter.join(", "), known(sides));
+            return Err(AnalyzeError::NoSamples { side, filter, known });
         }
     }
     theirs.iter().try_for_each(|candidate| share(index, ours, candidate))
+}
+
+/// Workloads and metrics that any side has samples of, for whoever chose none of them.
+fn known(sides: &[&Side]) -> Vec<String> {
+    let mut names = IndexSet::new();
+    for run in sides.iter().flat_map(|side| &side.runs) {
+        for sample in &run.samples {
+            let workload = run.manifest.plan.case(sample.case).map(|case| case.workload.as_str());
+            names.insert(format!("{} {}", workload.unwrap_or_default(), sample.metric));
+        }
+    }
+    shortened(&names)
 }
 
 fn share(index: &Index, ours: &Table, theirs: &Table) -> Result<(), AnalyzeError> {

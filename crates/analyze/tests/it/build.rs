@@ -4,7 +4,10 @@
 use indexmap::IndexMap;
 use perflab_model::manifest::Anchor;
 use perflab_model::study::Source;
-use perflab_model::*;
+use perflab_model::{
+    Case, Direction, FORMAT_VERSION, Facts, Iteration, Manifest, Nanos, Outcome, Overhead, Plan, RunRecord,
+    Sample, Slot, Status, Unit,
+};
 
 /// A metric of every workload of a run.
 #[derive(Clone)]

@@ -387,3 +387,93 @@ fn a_comparison_is_json_with_a_version() {
     assert_eq!(json["rows"][0]["baseline"]["values"][9]["iteration"], 9);
     assert_eq!(json["warnings"][0]["kind"], "not-interleaved");
 }
+
+#[test]
+fn few_boots_ask_for_boots_not_iterations() {
+    let run = |id: &str| {
+        let lab = Lab::new(id).with(|lab| {
+            lab.boots = 2;
+            lab.boot_id = id.into();
+        });
+        lab.run(|spot| Some(10.0 + f64::from(spot.iteration)))
+    };
+    let found = against(run("a"), run("b"));
+    assert_eq!((only(&found).verdict, only(&found).flags.contains(&Flag::Few)), (Verdict::Unclear, true));
+    let warning = found.warnings.iter().find(|w| w.kind() == "too-few-boots").unwrap();
+    assert_eq!(warning.detail(), "sweep, time (B): 2 against 2 boots");
+}
+
+#[test]
+fn values_beyond_arithmetic_cost_their_row_only() {
+    let run = |id: &str, sign: f64| {
+        let metrics = vec![primary("time", "s", Direction::Lower), primary("huge", "1", Direction::Lower)];
+        let lab = Lab::new(id).with(|lab| lab.metrics = metrics);
+        lab.run(move |spot| Some(if spot.metric == "huge" { sign * f64::MAX } else { 1.0 }))
+    };
+    let found = against(run("a", -1.0), run("b", 1.0));
+    assert_eq!((found.rows[0].word(), found.rows[1].word()), ("same", "unclear"));
+    assert!(has(&found, "not-computed") && found.rows[1].change.is_none());
+}
+
+#[test]
+fn gaps_of_monitors_are_named_with_their_reason() {
+    let mut run = Lab::new("a").run(|_| Some(1.0));
+    let reason = "/proc/schedstat: no such file or directory".to_owned();
+    run.gaps.push(perflab_model::series::Gap {
+        monitor: "schedstat".into(),
+        from: perflab_model::Nanos(0),
+        to: None,
+        reason,
+    });
+    let found = against(run, Lab::new("b").run(|_| Some(1.0)));
+    let warning = found.warnings.iter().find(|w| w.kind() == "monitor-gaps").unwrap();
+    assert_eq!(warning.detail(), "A, run a: schedstat: /proc/schedstat: no such file or directory");
+    assert!(only(&found).flags.contains(&Flag::Gaps));
+}
+
+#[test]
+fn thousands_of_iterations_are_compared_in_batches() {
+    let long = |id: &str, centre: f64| {
+        let mut noise = Noise(centre.to_bits());
+        let lab = Lab::new(id).with(|lab| lab.iterations = 5_000);
+        lab.run(move |_| Some(noise.around(centre, 0.1)))
+    };
+    let found = against(long("a", 10.0), long("b", 10.8));
+    let method = only(&found).method.unwrap();
+    assert_eq!((method.baseline, method.candidate, only(&found).verdict), (1_000, 1_000, Verdict::Worse));
+    assert_eq!(only(&found).baseline.as_ref().map(|side| side.n), Some(5_000));
+}
+
+#[test]
+fn another_unit_of_the_numbers_changes_no_verdict() {
+    let run = |id: &str, centre: f64, scale: f64| {
+        let mut noise = Noise(centre.to_bits());
+        Lab::new(id).run(move |_| Some(scale * noise.around(centre, 0.05)))
+    };
+    let (small, large) = (
+        against(run("a", 10.0, 1.0), run("b", 10.5, 1.0)),
+        against(run("a", 10.0, 1e9), run("b", 10.5, 1e9)),
+    );
+    let (a, b) = (only(&small), only(&large));
+    assert_eq!((a.verdict, a.p, a.needed), (b.verdict, b.p, b.needed));
+    assert!((a.change.unwrap().value - b.change.unwrap().value).abs() < 1e-9);
+}
+
+#[test]
+fn filters_choose_metrics_and_workloads() {
+    let run = |id: &str| {
+        let metrics = vec![primary("time", "s", Direction::Lower), primary("rate", "1/s", Direction::Higher)];
+        let lab = Lab::new(id).with(|lab| {
+            lab.workloads = vec!["sweep", "fio"];
+            lab.metrics = metrics;
+        });
+        side(id, vec![lab.run(|_| Some(1.0))])
+    };
+    let options =
+        Options { metrics: vec!["rate".into()], workloads: vec!["fio".into()], ..Options::default() };
+    let found = compare(&run("a"), &[run("b")], &options).unwrap();
+    assert_eq!((only(&found).subject.as_str(), only(&found).metric.as_str()), ("fio", "rate"));
+    let options = Options { metrics: vec!["speed".into()], ..Options::default() };
+    let error = compare(&run("a"), &[run("b")], &options).unwrap_err().to_string();
+    assert_eq!(error, "`a` has no samples of speed: it has sweep time, sweep rate, fio time, fio rate");
+}
