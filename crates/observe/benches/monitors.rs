@@ -1,1 +1,157 @@
-fn main() {}
+//! What the nine monitors cost, beside the shell loops that today's suites use for the same:
+//! `while :; do date +%s.%N; cat FILE; sleep 0.1; done`, one a file.
+//!
+//! `cargo bench -p perflab-observe` runs ours at 10 Hz in this process, turned into JSON lines as the recorder's journal
+//! does, then the loops for as long, and prints the CPU time of a sample of both, their ratio, the share of one
+//! core and our peak memory. As root, or slabinfo is missing on both sides.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use perflab_model::{Event, Nanos, What};
+use perflab_observe::{Root, Sampler, SamplerCost, find, monitors, own_usage};
+
+const INTERVAL: Nanos = Nanos(100_000_000);
+const TIME: Duration = Duration::from_secs(10);
+
+/// CPU time and samples of one side.
+struct Cost {
+    cpu: f64,
+    samples: u64,
+    wall: f64,
+}
+
+impl Cost {
+    fn a_sample(&self) -> f64 {
+        self.cpu / self.samples.max(1) as f64
+    }
+
+    fn report(&self, side: &str) {
+        let (sample, share) = (self.a_sample() * 1e6, 100.0 * self.cpu / self.wall);
+        println!(
+            "{side}: {sample:8.1} us CPU a sample, {} samples in {:.1} s, {share:.3} % of one core",
+            self.samples, self.wall
+        );
+    }
+}
+
+fn main() {
+    let readable: Vec<&'static str> =
+        monitors().iter().map(|kind| kind.name).filter(|name| can_read(name)).collect();
+    println!("monitors that this machine has: {}", readable.join(", "));
+    for kind in monitors().iter().filter(|kind| readable.contains(&kind.name)) {
+        alone(kind.name);
+    }
+    let (ours, thread) = ours(&readable);
+    let peak = own_usage().peak_rss as f64 / (1 << 20) as f64;
+    ours.report("perflab      ");
+    println!(
+        "   of it the monitors' thread: {:.1} us a sample; {} late, {} lost ticks",
+        thread.cpu.0 as f64 / 1e3 / thread.ticks.max(1) as f64,
+        thread.late,
+        thread.lost
+    );
+    println!("   peak resident memory: {peak:.1} MiB");
+    let shell = shell(&readable);
+    shell.report("shell loops  ");
+    println!("shell / perflab, CPU a sample: {:.1}", shell.a_sample() / ours.a_sample());
+}
+
+fn can_read(name: &str) -> bool {
+    find(name).and_then(|kind| perflab_observe::open(kind, &Root::host(), INTERVAL)).is_ok()
+}
+
+/// The cost of one monitor's sample, back to back.
+fn alone(name: &str) {
+    let Ok(mut monitor) = find(name).and_then(|kind| perflab_observe::open(kind, &Root::host(), INTERVAL))
+    else {
+        return;
+    };
+    let before = own_usage().cpu;
+    let mut rows = Vec::new();
+    let samples = 500;
+    for _ in 0..samples {
+        rows.clear();
+        monitor.sample(&mut rows).ok();
+    }
+    let each = own_usage().cpu.since(before).0 / samples;
+    println!("   {name:10} {:6.1} us a sample, {} rows", each as f64 / 1e3, rows.len());
+}
+
+/// All monitors for [`TIME`], each event written as a line of JSON.
+fn ours(names: &[&str]) -> (Cost, SamplerCost) {
+    let (before, began) = (own_usage().cpu, Instant::now());
+    let (sink, events) = channel();
+    let wanted = names.iter().map(|name| ((*name).to_owned(), INTERVAL)).collect();
+    let sampler = Sampler::start(wanted, Root::host(), sink);
+    let writer = std::thread::spawn(move || write(&events));
+    sleep(TIME);
+    let thread = sampler.stop();
+    let samples = writer.join().unwrap_or(0);
+    let cpu = own_usage().cpu.since(before).seconds();
+    (Cost { cpu, samples, wall: began.elapsed().as_secs_f64() }, thread)
+}
+
+fn write(events: &Receiver<Event>) -> u64 {
+    let mut line = Vec::new();
+    let mut samples = 0;
+    let mut null = File::create("/dev/null").expect("every Linux has /dev/null");
+    for event in events {
+        line.clear();
+        serde_json::to_writer(&mut line, &event).expect("events are plain data");
+        line.push(b'\n');
+        null.write_all(&line).expect("/dev/null takes everything");
+        samples += u64::from(matches!(event.what, What::Rows { .. }));
+    }
+    samples
+}
+
+/// One loop a file for [`TIME`]; their CPU time is what the kernel accounts to the waited-for children of a shell
+/// that starts and ends them.
+fn shell(names: &[&str]) -> Cost {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let began = Instant::now();
+    let loops: Vec<Child> = names.iter().map(|name| start(directory.path(), name)).collect();
+    sleep(TIME);
+    let wall = began.elapsed().as_secs_f64();
+    let finished: Vec<(f64, u64)> = loops.into_iter().map(end).collect();
+    let (cpu, samples) = finished.iter().fold((0.0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    Cost { cpu, samples, wall }
+}
+
+fn start(directory: &Path, name: &str) -> Child {
+    let source = find(name).map(|kind| kind.source).unwrap_or_default();
+    let files = if Path::new(source).is_dir() { format!("{source}/*") } else { source.to_owned() };
+    let log = directory.join(name);
+    // The number of samples and the shell's own account of its CPU time, children included, at the end.
+    let script = format!(
+        "n=0; trap 'echo $n; times; exit' TERM; while :; do date +%s.%N >>{log}; cat {files} >>{log}; n=$((n+1)); sleep 0.1; done",
+        log = log.display()
+    );
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).stdout(Stdio::piped()).process_group(0);
+    command.spawn().expect("bash")
+}
+
+/// Ends a loop that we started and reads its account: samples, then `0m0.010s 0m0.020s` of itself and its children.
+fn end(child: Child) -> (f64, u64) {
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
+    let output = child.wait_with_output().map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&output);
+    let mut words = text.split_ascii_whitespace();
+    let samples = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    (words.filter_map(seconds).sum(), samples)
+}
+
+/// `0m0.010s`
+fn seconds(word: &str) -> Option<f64> {
+    let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
+    Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
+}

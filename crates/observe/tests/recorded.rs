@@ -1,0 +1,101 @@
+//! Monitors and facts on recorded trees, against golden files.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use perflab_model::series::ColumnKind;
+use perflab_model::{Cell, Nanos, Row};
+use perflab_observe::{Root, facts, find, open};
+
+fn tree(name: &str) -> Root {
+    Root(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
+}
+
+/// Columns with unit and kind, each with its cells of the first rows; then what an error said.
+fn recorded(root: &Root, monitor: &str) -> String {
+    let mut text = String::new();
+    let mut monitor = match open(find(monitor).unwrap(), root, Nanos(1_000_000_000)) {
+        Ok(monitor) => monitor,
+        Err(error) => return error.to_string(),
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    let sampled = monitor.sample(&mut rows);
+    for (index, column) in monitor.schema().columns.iter().enumerate() {
+        let kind = match column.kind {
+            ColumnKind::Key => "key",
+            ColumnKind::Counter => "counter",
+            ColumnKind::Gauge => "gauge",
+        };
+        let cells: Vec<String> = rows.iter().take(4).map(|row| cell(&row[index])).collect();
+        writeln!(text, "{} [{}] {kind}: {}", column.name, column.unit, cells.join(" | ")).unwrap();
+    }
+    writeln!(text, "{} rows; {sampled:?}", rows.len()).unwrap();
+    text
+}
+
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Int(number) => number.to_string(),
+        Cell::Float(number) => format!("{number:.2}"),
+        Cell::Text(text) => text.clone(),
+        Cell::Missing => "-".into(),
+    }
+}
+
+macro_rules! golden {
+    ($($name:ident: $monitor:literal on $tree:literal;)*) => {
+        $(#[test] fn $name() { insta::assert_snapshot!(recorded(&tree($tree), $monitor)); })*
+    };
+}
+
+golden! {
+    slabinfo: "slabinfo" on "vm-6.18";
+    slabinfo_of_2019: "slabinfo" on "ubuntu-5.0";
+    slabinfo_with_odd_names: "slabinfo" on "written";
+    vmstat: "vmstat" on "vm-6.18";
+    meminfo: "meminfo" on "vm-6.18";
+    meminfo_of_2019: "meminfo" on "ubuntu-5.0";
+    stat: "stat" on "vm-6.18";
+    stat_of_an_old_kernel: "stat" on "written";
+    diskstats: "diskstats" on "vm-6.18";
+    diskstats_without_discards: "diskstats" on "written";
+    pressure: "pressure" on "vm-6.18";
+    pressure_of_cpu_alone: "pressure" on "written";
+    pressure_that_is_not_there: "pressure" on "ubuntu-5.0";
+    loadavg: "loadavg" on "vm-6.18";
+    net_dev: "net-dev" on "vm-6.18";
+    net_dev_with_an_alias: "net-dev" on "written";
+    schedstat_that_is_not_there: "schedstat" on "vm-6.18";
+    schedstat_15: "schedstat" on "written";
+    schedstat_17: "schedstat" on "written-6.15";
+}
+
+fn told(name: &str) -> String {
+    let facts = facts(&tree(name), None).unwrap();
+    let lines = facts.0.iter().map(|(key, fact)| format!("{key} = {} ({})\n", fact.value, fact.source));
+    lines.collect()
+}
+
+#[test]
+fn facts_of_a_machine() {
+    insta::assert_snapshot!(told("vm-6.18"));
+}
+
+#[test]
+fn facts_of_a_tree_with_hardly_anything() {
+    insta::assert_snapshot!(told("ubuntu-5.0"));
+}
+
+#[test]
+fn facts_of_some_families_only() {
+    let wanted = ["numa".to_owned(), "clocksource".to_owned()];
+    let facts = facts(&tree("vm-6.18"), Some(&wanted)).unwrap();
+    assert!(facts.0.keys().all(|key| key.starts_with("numa.") || key.starts_with("clocksource.")));
+    assert_eq!(facts.integer("numa.nodes"), Some(1));
+}
+
+#[test]
+fn a_strange_family_gets_the_nearest_one() {
+    let error = facts(&tree("vm-6.18"), Some(&["mitigation".to_owned()])).unwrap_err();
+    assert_eq!(error.to_string(), "`mitigation` is no family of facts; did you mean `mitigations`?");
+}
