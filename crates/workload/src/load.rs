@@ -14,6 +14,7 @@ mod pages;
 mod small_files;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use perflab_model::nearest;
@@ -80,10 +81,11 @@ impl LoadError {
 /// says how the process should exit: 0, 2 for wrong arguments, 1 where it failed.
 pub fn load(arguments: &[OsString]) -> ExitCode {
     match measure(arguments) {
-        Ok(result) => {
-            println!("{result}");
-            ExitCode::SUCCESS
-        }
+        // A reader that went away is no reason to panic.
+        Ok(result) => match writeln!(std::io::stdout(), "{result}") {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
         Err(error) => {
             eprintln!("perflab load: {error}");
             ExitCode::from(if matches!(error, LoadError::Refused { .. } | LoadError::WrongResult { .. }) {

@@ -24,6 +24,7 @@ pub(super) fn problems(document: &Document) -> Vec<Problem> {
     for (name, parameter) in &document.parameters {
         self::parameter(name, parameter, &mut found);
     }
+    found.extend(brief(document));
     found.extend(script(document));
     found.extend(archive(document));
     found.extend(templates(document));
@@ -62,6 +63,21 @@ fn parameter(name: &str, parameter: &Parameter, found: &mut Vec<Problem>) {
     {
         found.push(Problem { key: key("default"), ..problem });
     }
+}
+
+/// Values of `[brief]` that are no values of a parameter.
+fn brief(document: &Document) -> Vec<Problem> {
+    let problem = |(name, given): (&String, &Value)| {
+        let key = format!("brief.{name}");
+        let Some(parameter) = document.parameters.get(name) else {
+            let hint = nearest::hint(name, document.parameters.keys().map(String::as_str));
+            return Some(Problem::new(key, format!("there is no parameter `{name}`")).hint(hint));
+        };
+        let checked = resolve::is_literal(parameter.kind, given)
+            .then(|| resolve::value(name, parameter, given, &Scope::default()));
+        checked?.err().map(|problem| Problem { key, ..problem })
+    };
+    document.brief.iter().filter_map(problem).collect()
 }
 
 /// A script gets its values as `$1`, `$2`, so that no value can become part of the script.

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use perflab_model::study::Source;
-use perflab_model::{Bytes, Metric, Problems};
+use perflab_model::{Bytes, Metric, Problems, Value};
 use serde::{Deserialize, Deserializer};
 
 use super::metric::MetricTable;
@@ -37,6 +37,8 @@ pub struct Definition {
     pub needs: Needs,
     /// argv that prints a version; empty where there is none.
     pub version: Vec<String>,
+    /// Parameters for a run of about a second: `perflab workload try`, and the tests.
+    pub brief: IndexMap<String, Value>,
     /// How its output becomes metrics, at least one.
     pub metrics: Vec<MetricRule>,
 }
@@ -107,6 +109,8 @@ pub(super) struct Document {
     pub(super) environment: IndexMap<String, String>,
     #[serde(default)]
     pub(super) needs: Needs,
+    #[serde(default)]
+    pub(super) brief: IndexMap<String, Value>,
     #[serde(rename = "metric")]
     pub(super) metrics: Vec<MetricTable>,
 }
@@ -141,6 +145,7 @@ impl Definition {
             shell: document.shell,
             environment: document.environment,
             version: document.version,
+            brief: document.brief,
             metrics,
         })
     }

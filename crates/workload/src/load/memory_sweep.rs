@@ -29,9 +29,9 @@ enum Buffer {
 }
 
 pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
-    let size = options.size("size", 256 << 20)?;
+    let size = options.size("size", 32 << 20)?;
     let step = options.size("step", pages::page_size())?;
-    let passes = options.count("passes", 40, 1)?;
+    let passes = options.count("passes", 1200, 1)?;
     let seed: u64 = options.take("seed", 1)?;
     let order = options.choice("order", &[("random", Order::Random), ("strided", Order::Strided)])?;
     let kind = options.choice("buffer", &[("warmed", Buffer::Warmed), ("fresh", Buffer::Fresh)])?;
@@ -63,10 +63,13 @@ fn timed(work: impl FnOnce() -> u32) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// Where in its step a place is: on another line for each, as places at the same offset of every page
-/// would share a few sets of the cache and hide the TLB behind cache misses.
+/// Where in its step a place is: on a line drawn by a hash. Places at the same offset of every page, or
+/// at one that repeats, would share a few sets of the cache, more so where pages are huge and lie in a
+/// row, and the cache would be measured instead of the TLB. (The constant is the golden ratio, as in
+/// Knuth's multiplicative hashing.)
 fn offset(place: usize, step: usize) -> usize {
-    place * step + (place * 7 * LINE) % step / LINE * LINE
+    let hash = (place as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    place * step + hash as usize % (step / LINE) * LINE
 }
 
 /// Writes the number of the next place into each place.

@@ -1,1 +1,80 @@
+use super::*;
 
+fn run(arguments: &[&str]) -> Result<serde_json::Value, String> {
+    let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+    measure(&arguments).map_err(|error| error.to_string())
+}
+
+fn positive(arguments: &[&str], pointer: &str) {
+    let result = run(arguments).unwrap();
+    let number = result.pointer(pointer).and_then(serde_json::Value::as_f64);
+    assert!(number.is_some_and(|number| number > 0.0 && number.is_finite()), "{arguments:?}: {result}");
+}
+
+#[test]
+fn every_load_measures_under_every_choice() {
+    for pages in ["default", "ordinary"] {
+        for (order, buffer) in [("random", "warmed"), ("strided", "fresh")] {
+            let arguments = [
+                "memory-sweep",
+                "--size",
+                "1MiB",
+                "--passes",
+                "2",
+                "--pages",
+                pages,
+                "--order",
+                order,
+                "--buffer",
+                buffer,
+            ];
+            positive(&arguments, "/access_ns");
+        }
+        positive(
+            &["page-faults", "--size", "256KiB", "--rounds", "2", "--pages", pages],
+            "/pages_per_second",
+        );
+    }
+    positive(&["memory-bandwidth", "--size", "100000", "--threads", "3", "--passes", "1"], "/add/median");
+    positive(&["context-switches", "--rounds", "10"], "/round_trip_us");
+    positive(&["context-switches", "--rounds", "10", "--placement", "together"], "/switches_per_second");
+}
+
+#[test]
+fn ordinary_pages_fault_once_each() {
+    let result = run(&["page-faults", "--size", "4MiB", "--rounds", "1", "--pages", "ordinary"]).unwrap();
+    // Other threads of this test fault, too.
+    assert!(result["faults"].as_u64().unwrap() >= (4 << 20) / pages::page_size() as u64, "{result}");
+}
+
+#[test]
+fn small_files_leave_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    positive(
+        &["small-files", "--directory", path, "--files", "7", "--folders", "3", "--fsync", "true"],
+        "/total",
+    );
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    let error = run(&["small-files", "--directory", "/proc/nowhere", "--files", "1"]).unwrap_err();
+    assert!(error.starts_with("cannot make /proc/nowhere/small-files-"), "{error}");
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    assert_eq!(
+        run(&["memory-sweeep"]).unwrap_err(),
+        "there is no load `memory-sweeep`; did you mean `memory-sweep`?"
+    );
+    assert_eq!(
+        run(&["page-faults", "--round", "1"]).unwrap_err(),
+        "--round: is not known here; did you mean `rounds`?"
+    );
+    assert_eq!(run(&["page-faults", "--rounds", "0"]).unwrap_err(), "--rounds: 0 is too few; at least 1");
+    assert_eq!(run(&["page-faults", "--pages", "hug"]).unwrap_err(), "--pages: `hug`: did you mean `huge`?");
+    assert_eq!(run(&["page-faults", "--pages"]).unwrap_err(), "--pages: its value is missing");
+    assert!(run(&["page-faults", "--size", "big"]).unwrap_err().starts_with("--size: `big` is not a size"));
+    assert!(
+        run(&["memory-sweep", "--size", "1", "--step", "4096"]).unwrap_err().starts_with("--step: must be")
+    );
+}

@@ -1,0 +1,59 @@
+//! Runs every workload for real, with the parameters of its `[brief]`. One that is not installed is
+//! skipped visibly, or fails where PERFLAB_REQUIRE_ALL=1 says that all are.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod host;
+
+use std::sync::atomic::AtomicBool;
+
+use perflab_model::Nanos;
+use perflab_workload::{Catalogue, Definition, Ending, HostPaths, Invocation, WorkloadError, run};
+
+/// Generous: a busy CI machine is slow, and a hang is what it is for.
+const LIMIT: Nanos = Nanos(120_000_000_000);
+
+fn skipped(name: &str, reason: &str) {
+    assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none_or(|all| all != "1"), "{name}: {reason}");
+    eprintln!("SKIP {name}: {reason}");
+}
+
+fn invocation(definition: &Definition, scratch: &std::path::Path) -> Invocation {
+    let scope = host::scope();
+    let parameters = definition.resolve(&definition.brief, &scope).expect("brief parameters are checked");
+    let paths = HostPaths { perflab: host::load_binary(), scratch: Some(scratch.into()) };
+    definition.invocation(&parameters, &scope, &paths).expect("templates are filled")
+}
+
+fn runs(definition: &Definition) {
+    match definition.ready() {
+        Ok(()) => {}
+        Err(missing @ (WorkloadError::NotInstalled { .. } | WorkloadError::NeedsRoot { .. })) => {
+            return skipped(&definition.name, &missing.to_string());
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let invocation = invocation(definition, scratch.path());
+    // Twice in the same directory, as two iterations are.
+    for _ in 0..2 {
+        let finished = run(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
+        let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
+        assert_eq!(finished.outcome, Ending::Exit { code: 0 }, "{}\n{stdout}\n{stderr}", definition.name);
+        let measured = definition.parse(&stdout, &stderr, finished.wall());
+        let measured =
+            measured.unwrap_or_else(|error| panic!("{}: {error}\n{stdout}\n{stderr}", definition.name));
+        for one in measured.iter().filter(|one| one.metric.primary) {
+            assert!(one.value > 0.0, "{}: {one:?}\n{stdout}", definition.name);
+        }
+    }
+    let installed = definition.built_in() || definition.version.is_empty() || definition.version().is_some();
+    assert!(installed, "{} says no version", definition.name);
+}
+
+#[test]
+fn all_workloads_run_and_are_understood() {
+    if !host::load_binary().is_file() {
+        return skipped("all_workloads_run_and_are_understood", "the example `load` is not built");
+    }
+    Catalogue::embedded().unwrap().iter().for_each(runs);
+}
