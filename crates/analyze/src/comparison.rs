@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use perflab_model::{Direction, Nanos, Status, Unit};
 use serde::Serialize;
 
-use crate::{FactDifference, Warning};
+use crate::{FactDifference, Flag, Warning};
 
 /// Version of the shape of [`Comparison`] as JSON; it goes up when an old reader would misread it.
 pub const COMPARISON_FORMAT: u32 = 1;
@@ -200,72 +200,6 @@ pub struct Method {
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.
     pub candidate: usize,
-}
-
-/// Something to be careful about in a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Flag {
-    /// clearly different, but the metric has no direction
-    Changed,
-    /// one side has no value
-    OneSided,
-    /// one boot on a side, and another one on the other
-    OneBoot,
-    /// too few values for an interval
-    Few,
-    /// the values drift over the run
-    Drift,
-    /// the values have two modes
-    Modes,
-    /// some values lie far from the rest
-    Outliers,
-    /// iterations failed
-    Failed,
-    /// the sides were not interleaved
-    Sequential,
-    /// facts differ that often change results
-    Environment,
-    /// a monitor has gaps
-    Gaps,
-}
-
-impl Flag {
-    /// The letter in the table.
-    #[must_use]
-    pub fn letter(self) -> char {
-        match self {
-            Flag::Changed => 'n',
-            Flag::OneSided => '1',
-            Flag::OneBoot => 'h',
-            Flag::Few => 'f',
-            Flag::Drift => 'd',
-            Flag::Modes => 'm',
-            Flag::Outliers => 'o',
-            Flag::Failed => 'x',
-            Flag::Sequential => 's',
-            Flag::Environment => 'e',
-            Flag::Gaps => 'c',
-        }
-    }
-
-    /// The footnote.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Flag::Changed => "differs clearly, but the metric has no better or worse",
-            Flag::OneSided => "measured on one side only",
-            Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
-            Flag::Few => "too few values for an interval",
-            Flag::Drift => "the values drift over the run",
-            Flag::Modes => "the values fall into two groups",
-            Flag::Outliers => "some values lie far from the rest (they are kept)",
-            Flag::Failed => "some iterations failed",
-            Flag::Sequential => "one side was measured after the other",
-            Flag::Environment => "the environment differs",
-            Flag::Gaps => "a monitor has gaps",
-        }
-    }
 }
 
 impl Verdict {

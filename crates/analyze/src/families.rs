@@ -6,6 +6,7 @@ use perflab_stats::benjamini_hochberg;
 
 use crate::Options;
 use crate::judge::judge;
+use crate::needed::Planner;
 use crate::rows::Draft;
 
 /// Sizes of the two families.
@@ -28,9 +29,10 @@ fn settle_family(drafts: &mut [Draft], primary: bool, options: &Options) -> usiz
     let p_values: Vec<f64> = members.iter().filter_map(|draft| draft.row.p).collect();
     let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
     let size = q_values.len();
+    let mut planner = Planner::new(size, options);
     for (draft, q) in members.iter_mut().zip(q_values) {
         draft.row.q = Some(q);
-        judge(draft, size, options);
+        judge(draft, &mut planner, options);
     }
     size
 }

@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use crate::comparison::{Comparison, Flag, Row, Verdict};
+use crate::comparison::{Comparison, Row, Verdict};
+use crate::flag::Flag;
 
 /// What is not acceptable: any of its rules.
 #[derive(Debug, Clone, PartialEq)]

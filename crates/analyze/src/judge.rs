@@ -1,15 +1,16 @@
-//! Owns the verdict on a row, and how many repetitions would decide an unclear one. It refuses to look at raw
+//! Owns the verdict on a row. It refuses to look at raw
 //! values: intervals, q and the margin are all it needs.
 
 use perflab_model::Direction;
-use perflab_stats::{Goal, Pairing, Plan, smallest_p};
 
 use crate::Options;
-use crate::comparison::{Flag, Scale, Verdict};
+use crate::comparison::{Scale, Verdict};
+use crate::flag::Flag;
+use crate::needed::Planner;
 use crate::rows::Draft;
 
 /// Sets the verdict of a row whose q is known, and what would decide it.
-pub(crate) fn judge(draft: &mut Draft, family: usize, options: &Options) {
+pub(crate) fn judge(draft: &mut Draft, planner: &mut Planner, options: &Options) {
     let Some(margin) = draft.margin_on_scale() else { return };
     if draft.constant || (is_same(draft, margin) && !draft.one_boot) {
         draft.row.verdict = Verdict::Same;
@@ -18,7 +19,7 @@ pub(crate) fn judge(draft: &mut Draft, family: usize, options: &Options) {
     } else if is_changed(draft, options) {
         set_changed(draft);
     } else {
-        draft.row.needed = needed(draft, margin, family, options);
+        draft.row.needed = planner.needed(draft, margin);
     }
 }
 
@@ -47,30 +48,6 @@ fn set_changed(draft: &mut Draft) {
     };
 }
 
-/// About how many repetitions a side would decide: enough to find a change of the size that was estimated, or to
-/// show that it is inside the margin, whichever is less. At least half as many again as did not decide now.
-fn needed(draft: &Draft, margin: f64, family: usize, options: &Options) -> Option<usize> {
-    let method = draft.row.method?;
-    let pairing = if method.paired { Pairing::Paired } else { Pairing::Independent };
-    let plan = Plan { pairing, confidence: options.confidence, ..Plan::default() };
-    let effect = draft.effect()?.abs();
-    let sd = draft.sd?;
-    let reach = |goal| plan.needed_repetitions(sd, goal).ok().flatten();
-    let least = fewest_in_family(method.paired, family, options);
-    let found = if sd > 0.0 { reach(Goal::Detect(effect)).map(|n| n.max(least)) } else { Some(least) };
-    let same = (effect < margin).then(|| reach(Goal::ShowSame(margin - effect))).flatten();
-    let n = found.into_iter().chain(same).min()?;
-    let have = method.baseline.min(method.candidate);
-    Some(n.max((have * 3).div_ceil(2)))
-}
-
-/// The fewest repetitions with which a lone change of a family can be significant at all.
-fn fewest_in_family(paired: bool, family: usize, options: &Options) -> usize {
-    let alpha = (1.0 - options.confidence) / family.max(1) as f64;
-    let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
-    (2..200).find(|n| least(*n) < alpha).unwrap_or(200)
-}
-
 impl Draft {
     /// The margin in the unit of the change.
     fn margin_on_scale(&self) -> Option<f64> {
@@ -78,11 +55,5 @@ impl Draft {
             Scale::Ratio => Some(self.row.margin),
             Scale::Absolute => Some(self.row.margin * self.row.baseline.as_ref()?.median.abs()),
         }
-    }
-
-    /// The change in the unit of the noise.
-    fn effect(&self) -> Option<f64> {
-        let change = self.row.change?;
-        Some(if change.scale == Scale::Ratio { change.value.ln_1p() } else { change.value })
     }
 }

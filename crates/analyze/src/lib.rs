@@ -30,8 +30,10 @@ pub mod environment;
 mod error;
 mod estimate;
 mod families;
+mod flag;
 pub mod gate;
 mod judge;
+mod needed;
 mod options;
 mod planned;
 mod rows;
@@ -41,10 +43,11 @@ pub mod warning;
 
 pub use compare::{compare, compare_by_factor};
 pub use comparison::{
-    Change, Comparison, Flag, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Verdict,
+    Change, Comparison, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Verdict,
 };
 pub use environment::FactDifference;
 pub use error::AnalyzeError;
+pub use flag::Flag;
 pub use gate::Gate;
 pub use options::Options;
 pub use side::Side;

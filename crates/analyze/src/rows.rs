@@ -4,8 +4,9 @@
 use perflab_stats::{StatsError, median};
 
 use crate::blocks::Units;
-use crate::comparison::{Flag, Row, Summary, Verdict};
+use crate::comparison::{Row, Summary, Verdict};
 use crate::estimate::estimate;
+use crate::flag::Flag;
 use crate::seen::{Cell, Index, MetricKey, Subject, Table};
 use crate::warning::{Place, Warning};
 use crate::{AnalyzeError, Options};

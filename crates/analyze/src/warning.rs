@@ -4,7 +4,8 @@
 use perflab_model::Status;
 use serde::Serialize;
 
-use crate::comparison::{Flag, Level};
+use crate::comparison::Level;
+use crate::flag::Flag;
 
 /// Where in a comparison a finding stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use indexmap::IndexMap;
 use perflab_model::{RunRecord, Status};
 
-use crate::comparison::Flag;
+use crate::flag::Flag;
 use crate::rows::Draft;
 use crate::seen::{Index, Table};
 use crate::warning::Warning;

@@ -1,0 +1,69 @@
+//! Owns the letters that stand beside a row, and their footnotes. It refuses details: those are in the warnings.
+
+use serde::Serialize;
+
+/// Something to be careful about in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// clearly different, but the metric has no direction
+    Changed,
+    /// one side has no value
+    OneSided,
+    /// one boot on a side, and another one on the other
+    OneBoot,
+    /// too few values for an interval
+    Few,
+    /// the values drift over the run
+    Drift,
+    /// the values have two modes
+    Modes,
+    /// some values lie far from the rest
+    Outliers,
+    /// iterations failed
+    Failed,
+    /// the sides were not interleaved
+    Sequential,
+    /// facts differ that often change results
+    Environment,
+    /// a monitor has gaps
+    Gaps,
+}
+
+impl Flag {
+    /// The letter in the table.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            Flag::Changed => 'n',
+            Flag::OneSided => '1',
+            Flag::OneBoot => 'h',
+            Flag::Few => 'f',
+            Flag::Drift => 'd',
+            Flag::Modes => 'm',
+            Flag::Outliers => 'o',
+            Flag::Failed => 'x',
+            Flag::Sequential => 's',
+            Flag::Environment => 'e',
+            Flag::Gaps => 'c',
+        }
+    }
+
+    /// The footnote.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Flag::Changed => "differs clearly, but the metric has no better or worse",
+            Flag::OneSided => "measured on one side only",
+            Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
+            Flag::Few => "too few values for an interval",
+            Flag::Drift => "the values drift over the run",
+            Flag::Modes => "the values fall into two groups",
+            Flag::Outliers => "some values lie far from the rest (they are kept)",
+            Flag::Failed => "some iterations failed",
+            Flag::Sequential => "one side was measured after the other",
+            Flag::Environment => "the environment differs",
+            Flag::Gaps => "a monitor has gaps",
+        }
+    }
+}
