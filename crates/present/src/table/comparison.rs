@@ -87,7 +87,8 @@ fn as_markdown(comparison: &Comparison) -> Result<String, TableError> {
     for group in comparison.rows.chunk_by(|a, b| a.subject == b.subject) {
         let rows: Vec<&Row> = group.iter().collect();
         let subject = group.first().map_or(String::new(), |row| markdown::escaped(&row.subject));
-        let table = wide::grid(comparison, &rows).render(Format::Markdown, None, false)?;
+        let table =
+            wide::grid(comparison, &rows, wide::Detail::Full).render(Format::Markdown, None, false)?;
         text += &format!("### {subject}\n\n{table}\n");
     }
     text += &format!("{}\n", tally(comparison));

@@ -24,7 +24,7 @@ fn card(row: &Row, many: bool, width: usize, on: bool) -> Vec<String> {
     let words = Words::of(row);
     let side = if many { format!(" ({})", row.candidate_name) } else { String::new() };
     let mut lines = advice::wrapped(&format!("{}{side}", words.metric), width, "  ", "    ");
-    lines.push(format!("    {}", colour::verdict(row, &words.verdict, on)));
+    lines.push(format!("    {}{}", colour::verdict(row, &words.verdict, on), words.needed));
     let medians = format!("{} -> {}", words.baseline, words.candidate);
     let rest = format!("q {}, n {}", words.q, words.repetitions);
     let flags = if words.flags.is_empty() { String::new() } else { format!(", flags {}", words.flags) };

@@ -93,6 +93,11 @@ fn a_narrow_terminal_gets_cards() {
 }
 
 #[test]
+fn eighty_columns_get_a_table_without_q() {
+    insta::assert_snapshot!(text(&mixed(), Format::Table, Some(80)));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for comparison in [mixed(), three_runs()] {
         for width in [40, 60, 80, 100, 140] {

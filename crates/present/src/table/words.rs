@@ -11,7 +11,10 @@ pub(super) struct Words {
     pub(super) baseline: String,
     pub(super) candidate: String,
     pub(super) change: String,
+    /// Symbol and word.
     pub(super) verdict: String,
+    /// What would decide an unclear row, with its comma; else empty.
+    pub(super) needed: String,
     pub(super) q: String,
     pub(super) repetitions: String,
     pub(super) flags: String,
@@ -35,6 +38,7 @@ impl Words {
             candidate: median(&row.candidate),
             change: row.change.map_or(NOTHING.into(), |change| change_text(change, &unit)),
             verdict: verdict(row),
+            needed: row.needed.map_or(String::new(), |n| format!(", needs ~{}", rounded(n))),
             q: row.q.map_or(NOTHING.into(), probability),
             repetitions: repetitions(row),
             flags: row.flags.iter().map(|flag| flag.letter()).collect(),
@@ -61,7 +65,7 @@ fn change_text(change: Change, unit: &ShownUnit) -> String {
     format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
 }
 
-/// Symbol and word, with what would decide.
+/// Symbol and word.
 fn verdict(row: &Row) -> String {
     let word = row.word();
     let symbol = match word {
@@ -72,8 +76,7 @@ fn verdict(row: &Row) -> String {
         "missing" => '∅',
         _ => '?',
     };
-    let needed = row.needed.map(|n| format!(", needs ~{}", rounded(n)));
-    format!("{symbol} {word}{}", needed.unwrap_or_default())
+    format!("{symbol} {word}")
 }
 
 /// Two digits that count: the number is an estimate.
