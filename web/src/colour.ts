@@ -28,6 +28,14 @@ export class Colouring {
     return Math.max(0, this.levels.indexOf(this.level(run, index)));
   }
 
+  /** What stays the same when the colour changes: workload, point, and the levels of the other factors. */
+  rest(run: number, index: number): string {
+    const found = this.data.runs[run]!.cases[index];
+    if (found === undefined) return "";
+    const others = Object.entries(found.levels).filter(([factor]) => factor !== this.chosen);
+    return [found.subject, ...others.map(([factor, level]) => `${factor}=${level}`)].join(" ");
+  }
+
   className(level: number): string {
     return `g${level % COLOURS}`;
   }
@@ -77,7 +85,7 @@ function choices(data: ReportData): string[] {
 
 /** The mark of a level around (x, y): circle, triangle, square, diamond, in turn. */
 export function shape(level: number, x: number, y: number): string {
-  const r = 3.6;
+  const r = 3.8;
   switch (level % 4) {
     case 0: return `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
     case 1: return `M${x} ${y - r * 1.15}l${r * 1.15} ${r * 2}h${-2.3 * r}z`;

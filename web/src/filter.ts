@@ -19,6 +19,7 @@ export function install(section: Element): void {
       row.hidden = !chosen.has(row.dataset["verdict"] ?? "") || !words.every((word) => texts[i]!.includes(word));
       if (!row.hidden) left++;
     });
+    if (words.length > 0) unfold(rows);
     count.textContent = left === rows.length ? `${rows.length} rows` : `${left} of ${rows.length} rows`;
   };
   search.addEventListener("input", apply);
@@ -26,6 +27,12 @@ export function install(section: Element): void {
   const bar = h("div", { class: "toolbar", role: "search", "aria-label": "Filter of the verdicts" }, search, ...boxes, count);
   section.querySelector("h2")?.after(bar);
   apply();
+}
+
+/** What was found in a folded table is shown. */
+function unfold(rows: HTMLTableRowElement[]): void {
+  const folds = rows.filter((row) => !row.hidden).map((row) => row.closest("details"));
+  new Set(folds).forEach((fold) => fold?.setAttribute("open", ""));
 }
 
 function toggle(word: string, chosen: Set<string>, apply: () => void): HTMLElement {

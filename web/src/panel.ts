@@ -90,15 +90,18 @@ function line(chosen: number[], at: Float64Array, values: Float64Array, x: (t: n
   return parts.join("");
 }
 
-/** Bands of one colour are one path, however many there are. */
+/** Bands of one colour are one path, however many there are; what a pixel cannot show is left out. */
 export function shades(bands: Band[], x: (t: number) => number, height: number): SVGElement[] {
-  const paths = new Map<string, string[]>();
+  const paths = new Map<string, { parts: string[]; last: number }>();
   for (const band of bands) {
-    const from = x(band.from);
-    const path = `M${from.toFixed(1)} 0h${Math.max(0.5, x(band.to) - from).toFixed(1)}v${height}H${from.toFixed(1)}z`;
-    paths.set(band.className, [...(paths.get(band.className) ?? []), path]);
+    const [from, to] = [x(band.from), x(band.to)];
+    const path = paths.get(band.className) ?? { parts: [], last: -Infinity };
+    paths.set(band.className, path);
+    if (to < path.last + 0.4) continue;
+    path.parts.push(`M${from.toFixed(1)} 0h${Math.max(0.5, to - from).toFixed(1)}v${height}H${from.toFixed(1)}z`);
+    path.last = to;
   }
-  return [...paths].map(([className, parts]) => svg("path", { class: `band ${className}`, d: parts.join("") }));
+  return [...paths].map(([className, { parts }]) => svg("path", { class: `band ${className}`, d: parts.join("") }));
 }
 
 function holes(gaps: Gap[], x: (t: number) => number): SVGElement[] {

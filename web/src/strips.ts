@@ -22,22 +22,28 @@ interface Dot {
 interface Strip { metric: Metric; subject: string; dots: Dot[] }
 
 export function install(section: Element, data: ReportData, colours: Colouring): void {
-  const strips = collect(data);
-  if (strips.length === 0) {
+  if (data.runs.every((run) => run.metrics.length === 0)) {
     section.append(h("p", { class: "empty" }, "No iteration gave a value."));
     return;
   }
+  const body = h("div", {});
   section.append(
     h("p", { class: "hint" }, "One dot an iteration, from left to right as they were run. Lines: medians. Crosses: iterations that failed. With the keyboard: arrow keys inside a strip."),
-    h("div", { class: "toolbar" }, colours.control(), legend(colours)),
-  );
+    h("div", { class: "toolbar" }, colours.control(), legend(colours)), body);
+  const fill = () => body.replaceChildren(...content(data, colours));
+  colours.listen(fill);
+  fill();
+}
+
+/** Metrics that decide, then the others folded. */
+function content(data: ReportData, colours: Colouring): HTMLElement[] {
+  const strips = collect(data, colours);
   const primary = strips.filter((strip) => strip.metric.primary);
   const others = strips.filter((strip) => !strip.metric.primary);
-  section.append(...byMetric(primary.length > 0 ? primary : others, data, colours));
-  if (primary.length > 0 && others.length > 0) {
-    section.append(folded(["Explanatory metrics ", h("span", { class: "count" }, String(new Set(others.map((s) => s.metric.name)).size))],
-      () => h("div", {}, ...byMetric(others, data, colours)), { class: "more explanatory" }));
-  }
+  if (primary.length === 0 || others.length === 0) return byMetric(strips, data, colours);
+  const count = h("span", { class: "count" }, String(new Set(others.map((strip) => strip.metric.name)).size));
+  const rest = () => h("div", {}, ...byMetric(others, data, colours));
+  return [...byMetric(primary, data, colours), folded(["Explanatory metrics ", count], rest, { class: "more explanatory" })];
 }
 
 /** What the colours mean. */
@@ -50,23 +56,28 @@ export function legend(colours: Colouring): HTMLElement {
   return list;
 }
 
-function collect(data: ReportData): Strip[] {
+function collect(data: ReportData, colours: Colouring): Strip[] {
   const strips = new Map<string, Strip>();
   data.runs.forEach((run, r) => run.metrics.forEach((metric) => metric.value.forEach((value, i) => {
     const index = metric.case[i]!;
-    const subject = run.cases[index]?.subject ?? "";
+    const subject = colours.rest(r, index);
     const key = `${metric.name}\n${metric.unit}\n${subject}`;
     const strip = strips.get(key) ?? { metric, subject, dots: [] };
     strips.set(key, strip);
     strip.dots.push({ run: r, case: index, iteration: metric.iteration[i]!, start: metric.start[i]!, value, failure: undefined });
   })));
-  for (const strip of strips.values()) addFailures(strip, data);
-  return [...strips.values()];
+  for (const strip of strips.values()) addFailures(strip, data, colours);
+  return [...strips.values()].sort((a, b) => firstCase(a) - firstCase(b));
 }
 
-function addFailures(strip: Strip, data: ReportData): void {
+/** The plan's order of cases is the order of the page. */
+function firstCase(strip: Strip): number {
+  return Math.min(...strip.dots.map((dot) => dot.case));
+}
+
+function addFailures(strip: Strip, data: ReportData, colours: Colouring): void {
   data.runs.forEach((run, r) => run.iterations.forEach((one) => {
-    if (one.failure === undefined || one.warmup || run.cases[one.case]?.subject !== strip.subject) return;
+    if (one.failure === undefined || one.warmup || colours.rest(r, one.case) !== strip.subject) return;
     strip.dots.push({ run: r, case: one.case, iteration: one.iteration, start: one.start, value: undefined, failure: one.failure });
   }));
   strip.dots.sort((a, b) => a.run - b.run || a.start - b.start);
@@ -104,7 +115,6 @@ function figure(strip: Strip, data: ReportData, colours: Colouring): HTMLElement
   const state = { width: 0, places: [] as { x: number; y: number }[], at: -1 };
   const draw = () => { if (state.width > 0) state.places = paint(chart, strip, state.width, colours); };
   onWidth(box, (width) => { state.width = width; draw(); });
-  colours.listen(draw);
   const mark = (i: number, aloud: boolean) => {
     state.at = i;
     chart.querySelectorAll(".at").forEach((dot) => dot.classList.remove("at"));
@@ -193,7 +203,9 @@ function medians(strip: Strip, y: (value: number) => number, width: number, colo
   for (const dot of strip.dots) {
     if (dot.value === undefined) continue;
     const level = colours.of(dot.run, dot.case);
-    groups.set(level, [...(groups.get(level) ?? []), dot.value]);
+    const group = groups.get(level) ?? [];
+    groups.set(level, group);
+    group.push(dot.value);
   }
   return [...groups].map(([level, values]) => {
     const at = y(median(values));

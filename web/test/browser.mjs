@@ -48,6 +48,7 @@ async function everything() {
   await looks(sample("two"), "two");
   await behaves(one);
   await long();
+  await many();
 }
 
 function sample(kind) {
@@ -206,6 +207,20 @@ async function behaves(file) {
     await page.setViewportSize({ width: 760, height: 1000 });
     await page.waitForTimeout(150);
     await page.screenshot({ path: join(shots, "print.png"), fullPage: true });
+  });
+}
+
+async function many() {
+  const file = sample("many");
+  await test("a thousand cases of thirty iterations", file, desktop, async (page) => {
+    assert.ok(statSync(file).size < 8e6, `${statSync(file).size} bytes`);
+    await page.waitForSelector(".alive");
+    assert.equal(await page.locator("table.verdicts tbody tr").count(), 500);
+    const before = await page.locator("svg.strip").count();
+    assert.ok(before < 50);
+    await page.fill("#verdicts input[type=search]", "size=499");
+    assert.match(await page.locator("#verdicts output").innerText(), /^1 of 500/);
+    await noSidewaysScroll(page);
   });
 }
 

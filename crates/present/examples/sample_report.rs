@@ -1,7 +1,7 @@
 //! Renders a report of the recorded run under `tests/data/recorded/`, for the browser test and for looking at.
 //!
-//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long]`: one run with its two factors;
-//! two runs, the second one with slower values and another kernel; or one run of 36,000 ticks.
+//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many]`: one run with its two factors;
+//! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -19,6 +19,7 @@ fn main() {
     let input = match arguments.next().as_deref() {
         Some("two") => two(),
         Some("long") => long(),
+        Some("many") => many(),
         _ => one(),
     };
     let page = render(&input).unwrap();
@@ -74,4 +75,41 @@ fn repeated(series: &Series, times: u64) -> Series {
         ColumnData::Text(cells) => ColumnData::Text((0..times).flat_map(|_| cells.iter().cloned()).collect()),
     });
     Series { schema: series.schema.clone(), at: at.collect(), columns: columns.collect() }
+}
+
+/// A thousand cases, thirty iterations each, with the recorded values in turn.
+fn many() -> ReportInput {
+    let mut run = recorded::run();
+    let record = &mut run.record;
+    let (model, values) = (record.manifest.plan.cases[0].clone(), record.samples.clone());
+    let case = |n: u32| {
+        let mut case = model.clone();
+        case.point.insert("size".into(), perflab_model::Value::Int(i64::from(n / 2)));
+        case.levels.insert("pages".into(), ["ordinary", "huge"][n as usize % 2].into());
+        case
+    };
+    record.manifest.plan.cases = (0..1000).map(case).collect();
+    record.samples.clear();
+    record.iterations.clear();
+    record.manifest.plan.slots.clear();
+    for n in 0..30_000_u32 {
+        let (case, iteration, start) = (n % 1000, n / 1000, Nanos(u64::from(n) * 370_000));
+        let from =
+            values.iter().filter(|s| s.primary && s.case / 2 % 2 == case % 2).nth(n as usize % 40).unwrap();
+        let end = Nanos(start.0 + 350_000);
+        record.samples.push(perflab_model::Sample { case, iteration, start, end, ..from.clone() });
+        record.manifest.plan.slots.push(perflab_model::Slot {
+            case,
+            iteration,
+            block: iteration,
+            warmup: false,
+        });
+        record.iterations.push(perflab_model::Iteration {
+            slot: n,
+            outcome: perflab_model::Outcome::Ok,
+            start,
+            end,
+        });
+    }
+    ReportInput { title: String::new(), comparisons: vec![by_factor(&run, "pages")], runs: vec![run] }
 }

@@ -77,7 +77,7 @@ pub(super) fn page(input: &ReportInput) -> Page {
         reference: study.and_then(|study| study.reference.clone()),
         writer: input.runs.first().map(|run| run.record.manifest.writer.clone()).unwrap_or_default(),
         runs: input.runs.iter().map(|run| view(&run.record)).collect(),
-        comparisons: input.comparisons.iter().map(verdicts::view).collect(),
+        comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
     }
 }
@@ -98,9 +98,21 @@ fn view(record: &RunRecord) -> RunView {
         fine: manifest.status == Status::Finished,
         failed: record.iterations.iter().filter(|one| one.outcome != perflab_model::Outcome::Ok).count(),
         cost: cost(record),
-        warnings: warnings.map(|w| Advice { message: w.message.clone(), advice: w.advice.clone() }).collect(),
+        warnings: warnings.map(advice).collect(),
         plan: plan(record, &manifest.plan),
     }
+}
+
+fn advice(warning: &perflab_model::record::Advice) -> Advice {
+    Advice { message: sentence(&warning.message), advice: sentence(&warning.advice) }
+}
+
+/// With a capital letter and a full stop, as a fragment needs to stand alone.
+pub(super) fn sentence(fragment: &str) -> String {
+    let mut rest = fragment.trim_end_matches('.').chars();
+    let capital = rest.next().into_iter().flat_map(char::to_uppercase);
+    let text: String = capital.chain(rest).collect();
+    if text.is_empty() { text } else { text + "." }
 }
 
 /// Nanoseconds since 1970 as `2026-11-21 15:38 UTC`.

@@ -47,8 +47,19 @@ fn templates() -> Result<Environment<'static>, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);
+    templates.add_filter("code", code);
     for (name, text) in bundle::TEMPLATES {
         templates.add_template(name, text)?;
     }
     Ok(templates)
+}
+
+/// What stands between a pair of backticks becomes code; everything is escaped.
+fn code(text: String) -> Value {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    if escaped.matches('`').count() % 2 == 1 {
+        return Value::from_safe_string(escaped);
+    }
+    let part = |(at, part)| if at % 2 == 1 { format!("<code>{part}</code>") } else { String::from(part) };
+    Value::from_safe_string(escaped.split('`').enumerate().map(part).collect())
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::interval::{self, Plot, Span};
 use super::number::{percent, quantity};
+use super::page::sentence;
 
 /// One comparison on the page.
 #[derive(Debug, Serialize)]
@@ -38,7 +39,7 @@ pub(super) struct Mark {
 }
 
 /// All warnings of one kind.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
     headline: String,
     advice: String,
@@ -97,8 +98,19 @@ pub(super) fn case_name(row: &Row, comparison: &Comparison) -> String {
     }
 }
 
-/// One comparison, ready for the template.
-pub(super) fn view(comparison: &Comparison) -> View {
+/// All comparisons, ready for the template. What an earlier one has warned of is not said again: two factors of
+/// one run share its gaps.
+pub(super) fn views(comparisons: &[Comparison]) -> Vec<View> {
+    let mut said: Vec<Finding> = Vec::new();
+    let mut views: Vec<View> = comparisons.iter().map(view).collect();
+    for view in &mut views {
+        view.warnings.retain(|finding| !said.contains(finding));
+        said.extend(view.warnings.iter().cloned());
+    }
+    views
+}
+
+fn view(comparison: &Comparison) -> View {
     let lines = |primary: bool| {
         comparison
             .rows
@@ -158,12 +170,6 @@ fn findings(comparison: &Comparison) -> Vec<Finding> {
         }
     }
     found
-}
-
-/// With a capital letter, as a fragment needs before a full stop.
-fn sentence(fragment: &str) -> String {
-    let mut rest = fragment.chars();
-    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
 fn counts(comparison: &Comparison) -> Vec<Count> {

@@ -181,7 +181,7 @@ fn facts() -> Facts {
 
 fn series() -> Vec<Series> {
     let names = ["vmstat", "meminfo", "stat", "slabinfo", "diskstats", "pressure", "loadavg"];
-    names.into_iter().map(|name| table(name)).collect()
+    names.into_iter().map(table).collect()
 }
 
 fn table(monitor: &str) -> Series {

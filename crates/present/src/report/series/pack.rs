@@ -18,8 +18,8 @@ fn scale(values: &[Option<f64>]) -> f64 {
     let present = || values.iter().flatten().filter(|n| n.is_finite());
     let largest = present().fold(0.0_f64, |largest, n| largest.max(n.abs()));
     let exact = |scale: &f64| present().all(|n| ((n * scale).round() / scale - n).abs() <= largest * 1e-6);
-    let scales = (0..=9).map(|decimals| 10_f64.powi(decimals));
-    scales.clone().find(exact).or_else(|| scales.last()).unwrap_or(1.0)
+    let mut scales = (0..=9).map(|decimals| 10_f64.powi(decimals));
+    scales.clone().find(exact).or_else(|| scales.next_back()).unwrap_or(1.0)
 }
 
 fn items(values: impl Iterator<Item = Option<i64>>) -> Vec<Item> {

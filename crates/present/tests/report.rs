@@ -1,0 +1,76 @@
+//! The page as text: complete without a script, closed to the network, and safe against names from anywhere.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it does not expect")]
+
+#[path = "data/recorded.rs"]
+mod recorded;
+
+use perflab_analyze::{Options, Side, compare_by_factor};
+use perflab_present::report::{ReportInput, RunInput, render};
+
+fn input(run: RunInput) -> ReportInput {
+    let side = Side { name: "run".into(), runs: vec![run.record.clone()] };
+    let comparison = compare_by_factor(&side, "pages", &Options::default()).unwrap();
+    ReportInput { title: String::new(), comparisons: vec![comparison], runs: vec![run] }
+}
+
+/// The page without script, style and data: what a browser without JavaScript shows.
+fn still(page: &str) -> String {
+    page.split("<script").next().unwrap().split("</style>").last().unwrap().to_owned()
+}
+
+#[test]
+fn verdicts_facts_and_plan_need_no_script() {
+    let input = input(recorded::run());
+    let page = still(&render(&input).unwrap());
+    let rows = input.comparisons[0].rows.len();
+    assert_eq!(page.matches("<tr role=\"row\" data-verdict=").count(), rows);
+    assert_eq!(page.matches("class=\"point\"").count(), rows);
+    for text in
+        ["What do huge pages change", "01KAKM3Q9TV6W2YB4C8D5E7FGH", "20261121", "kernel.release", "3 late"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn the_policy_allows_nothing_from_anywhere() {
+    let page = render(&input(recorded::run())).unwrap();
+    assert!(page.contains("default-src 'none'; script-src 'sha256-"));
+    assert!(!page.contains("unsafe-inline") && !page.contains("unsafe-eval"));
+    for reference in ["src=", "href=\"http", "@import", "url(http", "<iframe", "style=\""] {
+        assert!(!still(&page).contains(reference), "{reference}");
+    }
+}
+
+#[test]
+fn names_from_anywhere_stay_text() {
+    let mut run = recorded::run();
+    let evil = "</script><script>alert(1)</script><img src=x>";
+    run.record.manifest.label = Some(evil.into());
+    run.record.manifest.study.title = evil.into();
+    run.record.warnings[0].advice = format!("`{evil}`");
+    for sample in &mut run.record.samples {
+        sample.metric = format!("{evil}{}", sample.metric);
+    }
+    let page = render(&input(run)).unwrap();
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+#[test]
+fn the_same_input_gives_the_same_page() {
+    let input = input(recorded::run());
+    assert_eq!(render(&input).unwrap(), render(&input).unwrap());
+}
+
+#[test]
+fn a_run_without_anything_is_still_a_page() {
+    let mut run = recorded::run();
+    run.record.samples.clear();
+    run.record.iterations.clear();
+    run.record.gaps.clear();
+    run.series.clear();
+    let page =
+        render(&ReportInput { title: "empty".into(), comparisons: Vec::new(), runs: vec![run] }).unwrap();
+    assert!(page.contains("Nothing was compared"));
+}
