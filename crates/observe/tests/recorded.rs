@@ -1,5 +1,7 @@
 //! Monitors and facts on recorded trees, against golden files.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
+
 use std::fmt::Write;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! The sampler: on this machine for real, and on trees and clocks of ours.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
+
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
