@@ -158,11 +158,13 @@ impl Index {
         subjects: &[Option<usize>],
         options: &Options,
     ) {
+        let mut boots = HashMap::new();
         for sample in &run.samples {
             let subject = subjects.get(sample.case as usize).copied().flatten();
             let Some(subject) = subject.filter(|_| options.wants_metric(&sample.metric)) else { continue };
             let metric = self.metric_number(sample);
-            let point = self.point(sample, run, number);
+            let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot));
+            let point = Point { boot, ..point(sample, run, number) };
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
             if sample.value.is_finite() {
                 cell.points.push(point);
@@ -180,19 +182,11 @@ impl Index {
         })
     }
 
-    fn point(&mut self, sample: &Sample, run: &RunRecord, number: u32) -> Point {
-        let boot = self.boot_number(run, sample.boot);
-        let anchor = run.manifest.anchor;
-        let at = Nanos((anchor.realtime.0 + sample.start.0).saturating_sub(anchor.monotonic.0));
-        Point { value: sample.value, at, run: number, boot, iteration: sample.iteration }
-    }
-
     /// Boots are told apart by the kernel's boot id; a run without one is a boot of its own.
     fn boot_number(&mut self, run: &RunRecord, boot: u32) -> u32 {
         let manifest = &run.manifest;
         let id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
-        let last = self.boots.iter().rposition(|(known, number)| known == id && *number == boot);
-        let number = last.unwrap_or_else(|| self.boots.insert_full((id.clone(), boot)).0);
+        let number = self.boots.insert_full((id.clone(), boot)).0;
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
@@ -232,6 +226,13 @@ impl Cell {
         }
         boots
     }
+}
+
+/// A sample in its place, on the clock of the wall; its boot has no number yet.
+fn point(sample: &Sample, run: &RunRecord, number: u32) -> Point {
+    let anchor = run.manifest.anchor;
+    let at = Nanos(anchor.realtime.0.saturating_add(sample.start.0).saturating_sub(anchor.monotonic.0));
+    Point { value: sample.value, at, run: number, boot: 0, iteration: sample.iteration }
 }
 
 fn add_failures(table: &mut Table, run: &RunRecord, subjects: &[Option<usize>]) {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use indexmap::IndexMap;
 use perflab_model::{RunRecord, Status};
 
+use crate::comparison::Summary;
 use crate::flag::Flag;
 use crate::rows::Draft;
 use crate::seen::{Index, Table};
@@ -92,11 +93,16 @@ pub(super) fn of_tables(index: &Index, ours: &Table, theirs: &[Table], drafts: &
     found
 }
 
-/// Both sides in one boot, though in different runs: one after the other.
+/// Both sides in one boot, though in different runs, all of one side before the other.
 fn apart(draft: &Draft) -> bool {
     let (Some(ours), Some(theirs)) = (&draft.row.baseline, &draft.row.candidate) else { return false };
     let runs: BTreeSet<u32> = ours.values.iter().map(|point| point.run).collect();
-    !draft.one_boot && ours.boots == 1 && !theirs.values.iter().any(|point| runs.contains(&point.run))
+    let shares_run = theirs.values.iter().any(|point| runs.contains(&point.run));
+    let before = |a: &Summary, b: &Summary| {
+        a.values.last().map(|point| point.at) < b.values.first().map(|point| point.at)
+    };
+    let in_turn = before(ours, theirs) || before(theirs, ours);
+    !draft.one_boot && ours.boots == 1 && !shares_run && in_turn
 }
 
 fn failed(index: &Index, table: &Table) -> Vec<Warning> {

@@ -267,12 +267,29 @@ fn several_boots_are_compared_by_their_medians() {
     assert_eq!(row.baseline.as_ref().map(|side| (side.n, side.boots)), Some((60, 6)));
 }
 
+/// The run, so many seconds later.
+fn later(mut run: RunRecord, seconds: u64) -> RunRecord {
+    run.manifest.anchor.realtime.0 += seconds * 1_000_000_000;
+    run
+}
+
 #[test]
 fn runs_of_one_boot_are_warned_about_as_not_interleaved() {
-    let metric = primary("time", "s", Direction::Lower);
-    let found = against(noisy("a", 10.0, metric.clone()), noisy("b", 12.0, metric));
+    let metric = || primary("time", "s", Direction::Lower);
+    let found = against(noisy("a", 10.0, metric()), later(noisy("b", 12.0, metric()), 3600));
     assert!(has(&found, "not-interleaved") && only(&found).flags.contains(&Flag::Sequential));
     assert_eq!(only(&found).verdict, Verdict::Worse);
+}
+
+#[test]
+fn runs_taken_in_turns_are_not_one_after_the_other() {
+    let run =
+        |id: &str, centre, seconds| later(noisy(id, centre, primary("time", "s", Direction::Lower)), seconds);
+    let baseline = side("A", vec![run("a", 10.0, 0), run("c", 10.0, 7200)]);
+    let candidate = side("B", vec![run("b", 12.0, 3600), run("d", 12.0, 10_800)]);
+    let found = compare(&baseline, &[candidate], &Options::default()).unwrap();
+    assert!(!has(&found, "not-interleaved"));
+    assert_eq!(only(&found).baseline.as_ref().map(|side| (side.n, side.boots)), Some((20, 1)));
 }
 
 #[test]
@@ -380,7 +397,7 @@ fn three_sides_make_a_row_each() {
 
 #[test]
 fn a_comparison_is_json_with_a_version() {
-    let found = against(Lab::new("a").run(|_| Some(1.0)), Lab::new("b").run(|_| Some(1.0)));
+    let found = against(Lab::new("a").run(|_| Some(1.0)), later(Lab::new("b").run(|_| Some(1.0)), 60));
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!(json["format"], 1);
     assert_eq!(json["rows"][0]["verdict"], "same");

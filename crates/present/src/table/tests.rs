@@ -60,6 +60,7 @@ fn three_runs() -> Comparison {
             let value = noise.around(centre, 0.02);
             Some(if spot.metric == "balance" { (value - 10.0) * 1000.0 } else { value })
         });
+        run.manifest.anchor.realtime.0 += centre as u64 * 60_000_000_000;
         run.manifest.facts.add("kernel.release", format!("6.{centre}").as_str(), "uname");
         run
     };
