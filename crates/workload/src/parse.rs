@@ -67,7 +67,7 @@ impl Definition {
     /// Optional metrics that are not there are left out. The first rule that fails is the error.
     pub fn parse(&self, stdout: &str, stderr: &str, wall: Nanos) -> Result<Vec<Measured>, ParseError> {
         let output = Output { stdout, stderr, wall };
-        let measured = self.metrics.iter().map(|rule| output.measure(rule));
+        let measured = self.rules.iter().map(|rule| output.measure(rule));
         measured.filter_map(Result::transpose).collect()
     }
 }

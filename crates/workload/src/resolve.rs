@@ -127,8 +127,7 @@ fn number(name: &str, kind: Kind, given: &Value, scope: &Scope) -> Result<f64, P
         other => other.clone(),
     };
     let number = value.number();
-    let number =
-        number.ok_or_else(|| wrong(format!("`{given}` is {}, which is no {kind}", value.kind())))?;
+    let number = number.ok_or_else(|| wrong(format!("`{given}` is {}, which is no {kind}", value.kind())))?;
     match kind {
         Kind::Integer if number.fract() != 0.0 => {
             Err(wrong(format!("`{given}` gives {number}, and a whole number is needed")))

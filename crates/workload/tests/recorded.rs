@@ -55,7 +55,7 @@ fn rubbish_is_an_error_that_names_metric_and_rule() {
     for definition in Catalogue::embedded().unwrap().iter() {
         for rubbish in ["", "Segmentation fault\n", "{\"hello\": [1, 2", "\u{0}\u{1}\n\n,,,\n"] {
             let error = definition.parse(rubbish, "", Nanos(1)).expect_err(&definition.name).to_string();
-            let rule = &definition.metrics[0];
+            let rule = &definition.rules[0];
             assert!(error.contains(&rule.metric.name), "{error}");
             assert!(error.contains(&rule.rule.to_string()), "{error}");
         }
@@ -71,7 +71,7 @@ fn an_output_cut_short_never_passes_for_another() {
         let cuts = stdout.match_indices('\n').map(|(at, _)| &stdout[..at]);
         for text in cuts {
             for one in definition.parse(text, &stderr, Nanos(1)).unwrap_or_default() {
-                let aggregated = definition.metrics.iter().any(|rule| {
+                let aggregated = definition.rules.iter().any(|rule| {
                     rule.metric == one.metric
                         && rule.aggregate == perflab_workload::definition::Aggregate::Mean
                 });

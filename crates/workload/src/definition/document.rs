@@ -40,7 +40,7 @@ pub struct Definition {
     /// Parameters for a run of about a second: `perflab workload try`, and the tests.
     pub brief: IndexMap<String, Value>,
     /// How its output becomes metrics, at least one.
-    pub metrics: Vec<MetricRule>,
+    pub rules: Vec<MetricRule>,
 }
 
 /// `[install]`: packages by manager, or a source archive.
@@ -120,14 +120,14 @@ impl Definition {
     pub fn read(source: &Source) -> Result<Definition, Problems> {
         let document: Document = source.parse()?;
         let mut list = check::problems(&document);
-        let mut metrics = Vec::new();
+        let mut rules = Vec::new();
         for (index, table) in document.metrics.into_iter().enumerate() {
             match table.check(&format!("metric[{index}]")) {
-                Ok(rule) => metrics.push(rule),
+                Ok(rule) => rules.push(rule),
                 Err(problem) => list.push(problem),
             }
         }
-        list.extend(check::twice(&metrics));
+        list.extend(check::twice(&rules));
         if !list.is_empty() {
             return Err(source.problems(list));
         }
@@ -146,13 +146,13 @@ impl Definition {
             environment: document.environment,
             version: document.version,
             brief: document.brief,
-            metrics,
+            rules,
         })
     }
 
     /// What it measures, in the order of the file.
     pub fn metrics(&self) -> Vec<Metric> {
-        self.metrics.iter().map(|rule| rule.metric.clone()).collect()
+        self.rules.iter().map(|rule| rule.metric.clone()).collect()
     }
 
     /// Whether perflab itself is the program, so that nothing has to be installed.

@@ -31,7 +31,7 @@ enum Buffer {
 pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadError> {
     let size = options.size("size", 32 << 20)?;
     let step = options.size("step", pages::page_size())?;
-    let passes = options.count("passes", 1200, 1)?;
+    let passes = options.count("passes", 1000, 1)?;
     let seed: u64 = options.take("seed", 1)?;
     let order = options.choice("order", &[("random", Order::Random), ("strided", Order::Strided)])?;
     let kind = options.choice("buffer", &[("warmed", Buffer::Warmed), ("fresh", Buffer::Fresh)])?;

@@ -111,11 +111,14 @@ impl Running {
 
     /// Ends whatever still lives, reaps the child, and takes what is left in the pipes.
     pub(super) fn end(&mut self) -> Result<(ExitStatus, usize), WorkloadError> {
+        let mut waited = Ok(());
         if self.end.is_none() {
             self.family.signal(Signal::TERM);
-            self.wait_for_exit(GRACE)?;
+            waited = self.wait_for_exit(GRACE);
         }
+        // Killed even where waiting was refused.
         let killed = self.family.kill();
+        waited?;
         // A process in an uninterruptible sleep may take its time, and must not take ours for ever.
         self.wait_for_exit(Nanos(20 * GRACE.0))?;
         if self.end.is_none() {
