@@ -99,6 +99,9 @@ pub enum Cell {
 pub type Row = Vec<Cell>;
 
 /// A stretch of a series without rows, and why: never a silent hole.
+///
+/// A gap is sent as soon as it begins, without its end; when the monitor comes back, it is sent again with its end and
+/// takes the place of the first (see [`Gap::closes`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The monitor.
@@ -109,6 +112,13 @@ pub struct Gap {
     pub to: Option<Nanos>,
     /// The reason, naming the path: "/proc/schedstat: no such file or directory".
     pub reason: String,
+}
+
+impl Gap {
+    /// Whether this is `earlier` told again, now with its end.
+    pub fn closes(&self, earlier: &Gap) -> bool {
+        self.monitor == earlier.monitor && self.from == earlier.from && earlier.to.is_none()
+    }
 }
 
 /// A whole series in memory, column by column, as readers give it.

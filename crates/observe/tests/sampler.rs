@@ -192,6 +192,7 @@ fn a_monitor_that_fails_half_way_is_a_gap_from_the_last_good_tick_until_it_is_ba
     assert_eq!((found[0].from, found[0].to), (Nanos(1200 * MS), None));
     assert!(found[0].reason.starts_with("/proc/loadavg, line 1:"), "{}", found[0].reason);
     assert_eq!((found[1].from, found[1].to), (Nanos(1200 * MS), Some(Nanos(2300 * MS))));
+    assert!(found[1].closes(found[0]) && !found[0].closes(found[1]));
     let opened = heard.iter().filter(|event| matches!(event.what, What::SeriesOpened(_))).count();
     assert_eq!(opened, 2, "a series opens once, whatever happens to it");
 }
