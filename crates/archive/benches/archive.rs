@@ -1,6 +1,6 @@
 //! What an archive costs: recording an event, closing a run, reading it; 1,000 cases x 30 iterations.
 //!
-//! `cargo bench -p perflab-archive [-- --keep DIR]`; `--keep` leaves the archive for other readers.
+//! `cargo bench -p perflab-archive --bench archive [-- --keep DIR]`; `--keep` leaves the archive for other readers.
 
 #![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
 

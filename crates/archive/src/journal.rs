@@ -50,10 +50,11 @@ impl Journal {
         self.written
     }
 
-    /// Appends an event. After an error the event is kept and tried again with the next one.
+    /// Appends an event. After an error the event is kept and tried again with the next one, unless too
+    /// much has piled up already.
     pub(crate) fn append(&mut self, event: &Event) -> Result<(), ArchiveError> {
         if self.pending.len() > PILE {
-            return self.flush();
+            self.flush()?;
         }
         serde_json::to_writer(&mut self.pending, event).map_err(ArchiveError::damaged(&self.path))?;
         self.pending.push(b'\n');
@@ -85,6 +86,13 @@ impl Journal {
     fn may_wait(&self, event: &Event) -> bool {
         let What::Rows { monitor, .. } = &event.what else { return false };
         !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
+    }
+}
+
+/// A recorder that is dropped on the way out of an error still leaves its last rows.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = self.flush();
     }
 }
 

@@ -55,7 +55,7 @@ impl Recorder {
     ///
     /// # Errors
     /// [`ArchiveError::JournalWrite`], mostly for a full disk. The event is kept and tried again with
-    /// the next one, so a caller may go on, or end the run with what is there.
+    /// the next one (up to 16 MiB of them), so a caller may go on, or end the run with what is there.
     pub fn record(&mut self, event: &Event) -> Result<(), ArchiveError> {
         match &event.what {
             What::Sample(sample) if !sample.value.is_finite() => {

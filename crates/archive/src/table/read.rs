@@ -1,6 +1,7 @@
 //! Reading whole columns of a table, each typed, without rows in between.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use parquet::column::reader::get_typed_column_reader;
@@ -20,7 +21,7 @@ pub(crate) struct TableReader {
 impl TableReader {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
         let file = File::open(path).map_err(ArchiveError::io("read", path))?;
-        let reader = SerializedFileReader::new(file).map_err(ArchiveError::damaged(path))?;
+        let reader = guarded(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(path))?;
         Ok(TableReader { path: path.into(), reader })
     }
 
@@ -98,11 +99,12 @@ impl TableReader {
 
     /// Values without the missing ones, and the definition levels.
     fn column<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
-        let (mut values, mut levels) = (Vec::with_capacity(self.rows()), Vec::new());
+        // Room for a row group at a time: what a damaged footer says may be any number.
+        let (mut values, mut levels) = (Vec::with_capacity(self.rows().min(1 << 16)), Vec::new());
         let index = self.index::<T>(name)?;
-        let groups = 0..self.reader.num_row_groups();
+        let mut groups = 0..self.reader.num_row_groups();
         let read =
-            groups.into_iter().try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels));
+            guarded(|| groups.try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels)));
         read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;
         Ok((values, levels))
     }
@@ -134,4 +136,11 @@ impl TableReader {
     fn damaged(&self, reason: &str) -> ArchiveError {
         ArchiveError::damaged(&self.path)(reason)
     }
+}
+
+/// Makes an error of a panic: the Parquet reader panics on some files whose bytes were changed, and one
+/// damaged run must not end a program that was asked about many.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let caught = catch_unwind(AssertUnwindSafe(read));
+    caught.unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))
 }
