@@ -29,7 +29,8 @@ pub struct Comparison {
     pub runs: Vec<RunInfo>,
     /// One row a case, metric and candidate, in that order; primary metrics first within a case.
     pub rows: Vec<Row>,
-    /// What to be careful about.
+    /// What to be careful about; in JSON each with its message and advice as texts.
+    #[serde(serialize_with = "crate::warning::with_texts")]
     pub warnings: Vec<Warning>,
     /// Facts that are not the same on both sides, the likely causes first.
     pub facts: Vec<FactDifference>,

@@ -21,6 +21,21 @@
 //!
 //! Sides of one boot each, where the boots differ, never get more than *unclear*: the luck of a boot looks like
 //! a change. The only exception are values that are exactly equal on both sides.
+//!
+//! ```no_run
+//! # fn show(baseline: perflab_model::RunRecord, candidate: perflab_model::RunRecord) -> Result<(), Box<dyn std::error::Error>> {
+//! use perflab_analyze::{Gate, Options, Side, compare};
+//!
+//! let before = Side { name: "before".into(), runs: vec![baseline] };
+//! let after = Side { name: "after".into(), runs: vec![candidate] };
+//! let comparison = compare(&before, &[after], &Options::default())?;
+//! let gate: Gate = "worse:2%".parse()?;
+//! for row in comparison.violations(&gate) {
+//!     println!("{}: {} is {}", row.subject, row.metric, row.word());
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod blocks;
 pub mod compare;

@@ -2,7 +2,7 @@
 //! is one value, and whoever shows them may fold those of one kind.
 
 use perflab_model::Status;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::comparison::Level;
 use crate::flag::Flag;
@@ -294,4 +294,20 @@ impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.headline(), self.detail())
     }
+}
+
+/// A warning for readers that do not have this program's texts.
+#[derive(Serialize)]
+struct WithTexts<'a> {
+    #[serde(flatten)]
+    warning: &'a Warning,
+    message: String,
+    advice: &'static str,
+}
+
+/// Serialises warnings with their message and advice.
+pub(crate) fn with_texts<S: Serializer>(warnings: &[Warning], serializer: S) -> Result<S::Ok, S::Error> {
+    let texts =
+        |warning| WithTexts { warning, message: Warning::to_string(warning), advice: warning.advice() };
+    serializer.collect_seq(warnings.iter().map(texts))
 }

@@ -403,6 +403,10 @@ fn a_comparison_is_json_with_a_version() {
     assert_eq!(json["rows"][0]["verdict"], "same");
     assert_eq!(json["rows"][0]["baseline"]["values"][9]["iteration"], 9);
     assert_eq!(json["warnings"][0]["kind"], "not-interleaved");
+    assert_eq!(json["warnings"][0]["message"], "one side was measured after the other: A and B");
+    assert!(
+        json["warnings"][0]["advice"].as_str().is_some_and(|advice| advice.contains("factor of one study"))
+    );
 }
 
 #[test]

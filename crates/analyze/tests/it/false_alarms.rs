@@ -4,7 +4,7 @@ use crate::build::{Lab, Noise};
 use perflab_analyze::{Options, Side, Verdict, compare, compare_by_factor};
 use perflab_model::RunRecord;
 
-const STUDIES: usize = 400;
+const STUDIES: usize = 1_000;
 
 /// A margin of zero, so that "same" cannot hide an alarm.
 fn strict() -> Options {
@@ -21,7 +21,7 @@ fn side(name: &str, run: RunRecord) -> Side {
 }
 
 /// Three standard errors of a share of 5 % above 5 %.
-const LIMIT: f64 = 0.05 + 3.0 * 0.0109;
+const LIMIT: f64 = 0.05 + 3.0 * 0.0069;
 
 #[test]
 fn paired_blocks_under_drift_and_steps_raise_few_alarms() {
