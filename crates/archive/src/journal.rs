@@ -109,3 +109,33 @@ fn write_all(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     }
     (done, Ok(()))
 }
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::SeriesSchema;
+
+    use super::*;
+
+    fn event(what: What) -> Event {
+        Event { at: Nanos(1), what }
+    }
+
+    #[test]
+    fn only_rows_of_fast_monitors_wait_and_a_drop_writes_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("j");
+        let mut journal = Journal::create(&path).unwrap();
+        let on_disk = || std::fs::read_to_string(&path).unwrap().lines().count();
+        for (monitor, interval) in [("slow", Nanos(2_000_000_000)), ("fast", Nanos(100_000_000))] {
+            let (monitor, source) = (monitor.to_owned(), String::new());
+            let schema = SeriesSchema { monitor, source, interval, columns: Vec::new() };
+            journal.append(&event(What::SeriesOpened(schema))).unwrap();
+        }
+        assert_eq!(on_disk(), 2, "what is not a row is written at once");
+        journal.append(&event(What::Rows { monitor: "slow".into(), rows: Vec::new() })).unwrap();
+        assert_eq!(on_disk(), 3, "nothing may follow for long");
+        journal.append(&event(What::Rows { monitor: "fast".into(), rows: Vec::new() })).unwrap();
+        drop(journal);
+        assert_eq!(on_disk(), 4);
+    }
+}
