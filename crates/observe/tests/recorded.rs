@@ -89,6 +89,11 @@ fn facts_of_a_tree_with_hardly_anything() {
 }
 
 #[test]
+fn facts_of_two_nodes_and_cgroups_of_version_2() {
+    insta::assert_snapshot!(told("written"));
+}
+
+#[test]
 fn facts_of_some_families_only() {
     let wanted = ["numa".to_owned(), "clocksource".to_owned()];
     let facts = facts(&tree("vm-6.18"), Some(&wanted)).unwrap();

@@ -50,7 +50,9 @@ fn an_unknown_monitor_is_a_gap_with_a_hint_and_the_others_go_on() {
     let sampler = Sampler::start(wanted, Root::host(), sink);
     let heard = until(&events, |heard| !rows_of(heard, "loadavg").is_empty());
     sampler.stop();
-    let reasons: Vec<&str> = gaps(&heard).iter().map(|gap| gap.reason.as_str()).collect();
+    // A busy machine may lose ticks of the other one, which is a gap as well.
+    let of_it = gaps(&heard).into_iter().filter(|gap| gap.monitor == "vmstats");
+    let reasons: Vec<&str> = of_it.map(|gap| gap.reason.as_str()).collect();
     assert_eq!(reasons, ["`vmstats` is no monitor; did you mean `vmstat`?"]);
 }
 

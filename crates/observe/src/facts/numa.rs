@@ -13,8 +13,10 @@ pub(super) fn collect(notes: &mut Notes<'_>) {
         notes.add("numa.nodes", 1, &format!("assumed: {online} says nothing"));
         return;
     }
+    let several = nodes.len() > 1;
     notes.add("numa.nodes", i64::try_from(nodes.len()).unwrap_or(i64::MAX), &online);
-    for node in nodes {
+    // One node is the whole machine, and its own account may still grow where the kernel initialises memory lazily.
+    for node in nodes.into_iter().filter(|_| several) {
         let meminfo = format!("{NODES}/node{node}/meminfo");
         let memory = notes.read(&meminfo).and_then(|text| total(&text));
         notes.add_known(&format!("numa.node{node}.memory"), memory, &meminfo);
