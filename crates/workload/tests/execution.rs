@@ -130,14 +130,16 @@ fn a_daemon_left_behind_is_ended_and_counted() {
 
 #[test]
 fn a_child_that_has_cleared_its_environment_is_found_by_its_parent() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("pid");
-    let text = format!("setsid env -i sleep 1004 & echo $! > {}; wait", file.display());
-    let ended = run(&script(directory.path(), &text), &[], SHORT, &AtomicBool::new(false)).unwrap();
-    assert_eq!(ended.outcome, Ending::TimedOut);
-    let pid = fs::read_to_string(file).unwrap();
-    let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
-    assert!(!command.contains("1004"), "{command}");
+    for stubborn in ["sleep 1004", "sh -c 'trap \"\" TERM; sleep 1004; sleep 1004'"] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pid");
+        let text = format!("setsid env -i {stubborn} & echo $! > {}; wait", file.display());
+        let ended = run(&script(directory.path(), &text), &[], SHORT, &AtomicBool::new(false)).unwrap();
+        assert_eq!(ended.outcome, Ending::TimedOut);
+        let pid = fs::read_to_string(file).unwrap();
+        let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.trim())).unwrap_or_default();
+        assert!(!command.contains("1004"), "{command}");
+    }
 }
 
 #[test]

@@ -38,25 +38,34 @@ pub fn end_abandoned() -> usize {
 }
 
 /// The processes of one execution.
+///
+/// One escapes us only if it clears its environment, leaves the group, and loses its parent before we
+/// first look, which is at the end; nothing short of a cgroup would find it.
 pub(super) struct Family {
     group: i32,
     mark: String,
+    /// When the leader started, in ticks: whoever is older is no member, and is not looked at closer.
+    started: u64,
+    /// Pid and start time of members seen before: once its parent is dead, nothing else may tell.
+    seen: BTreeSet<(i32, u64)>,
 }
 
 impl Family {
     pub(super) fn new(leader: Pid, mark: String) -> Self {
-        Family { group: leader.as_raw_nonzero().get(), mark }
+        let group = leader.as_raw_nonzero().get();
+        let started = Process::read(group).map_or(0, |leader| leader.started);
+        Family { group, mark, started, seen: BTreeSet::new() }
     }
 
     /// Sends a signal to every member once.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&mut self, signal: Signal) {
         self.living().iter().for_each(|process| {
             process.signal(signal);
         });
     }
 
     /// Kills until nobody is left, and says how many were killed beside the leader.
-    pub(super) fn kill(&self) -> usize {
+    pub(super) fn kill(&mut self) -> usize {
         let mut killed = BTreeSet::new();
         // A member may fork between looking and killing; its child is found in the next round.
         for _ in 0..500 {
@@ -71,10 +80,8 @@ impl Family {
         killed.len()
     }
 
-    fn living(&self) -> Vec<Process> {
-        let (mut members, mut others): (Vec<_>, Vec<_>) = all()
-            .into_iter()
-            .partition(|one| one.group == self.group || one.mark().as_ref() == Some(&self.mark));
+    fn living(&mut self) -> Vec<Process> {
+        let (mut members, mut others): (Vec<_>, Vec<_>) = all().into_iter().partition(|one| self.has(one));
         // Children of members, and theirs, even those that have cleared their environment.
         loop {
             let parents: BTreeSet<i32> = members.iter().map(|one| one.pid).collect();
@@ -87,7 +94,14 @@ impl Family {
             others = rest;
         }
         members.retain(|one| one.alive);
+        self.seen.extend(members.iter().map(|one| (one.pid, one.started)));
         members
+    }
+
+    fn has(&self, one: &Process) -> bool {
+        one.group == self.group
+            || self.seen.contains(&(one.pid, one.started))
+            || (one.started >= self.started && one.mark().as_ref() == Some(&self.mark))
     }
 }
 
@@ -96,6 +110,7 @@ impl Family {
 struct Process {
     pid: i32,
     alive: bool,
+    kernel: bool,
     parent: i32,
     group: i32,
     /// clock ticks after boot; with the pid, it names one process for ever
@@ -114,6 +129,8 @@ impl Process {
         Some(Process {
             pid: head.split_whitespace().next()?.parse().ok()?,
             alive: !matches!(*fields.first()?, "Z" | "X" | "x"),
+            // PF_KTHREAD: kernel threads have no environment, ever.
+            kernel: fields.get(6)?.parse::<u64>().ok()? & 0x0020_0000 != 0,
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
@@ -122,11 +139,23 @@ impl Process {
 
     /// Its mark; none where it has none, or belongs to somebody else.
     fn mark(&self) -> Option<String> {
-        let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        let environment = self.environment()?;
         let mut variables = environment.split(|byte| *byte == 0);
         let value =
             variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
         Some(String::from_utf8_lossy(value).into_owned())
+    }
+
+    /// For a moment within exec, the kernel shows no environment, so nothing at all is asked for again.
+    fn environment(&self) -> Option<Vec<u8>> {
+        for _ in 0..5 {
+            let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+            if !environment.is_empty() || !self.alive || self.kernel {
+                return Some(environment);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        None
     }
 
     /// Signals this process and no other that got its number since. Whether it was there.
