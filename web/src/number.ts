@@ -26,6 +26,7 @@ export function scaled(value: number, unit: string): { factor: number; name: str
 function ladder(unit: string): Step[] {
   const rate = unit.endsWith("/s") ? "/s" : "";
   const base = rate === "" ? unit : unit.slice(0, -2);
+  if (base === "percent") return [[0, 1, "%" + rate]];
   const seconds = TIMES.find(([name]) => name === base)?.[1];
   if (seconds !== undefined) return rate === "" ? times(seconds) : [[0, seconds * 100, "%"]];
   if (["bytes", "byte", "B"].includes(base)) return BINARY.map((name, i) => [1024 ** i, 1024 ** -i, name + rate]);

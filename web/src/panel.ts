@@ -112,8 +112,10 @@ function holes(gaps: Gap[], x: (t: number) => number): SVGElement[] {
 function axis(span: { from: number; to: number }, unit: string, y: (v: number) => number, width: number, name: HTMLElement): SVGElement[] {
   const scale = scaled(Math.max(Math.abs(span.from), Math.abs(span.to)), unit);
   name.textContent = scale.name;
-  const step = niceStep(((span.to - span.from) * scale.factor) / 2.5);
-  return ticks({ from: span.from * scale.factor, to: span.to * scale.factor }, step).flatMap((value) => {
+  const shownSpan = { from: span.from * scale.factor, to: span.to * scale.factor };
+  const wide = ticks(shownSpan, niceStep((shownSpan.to - shownSpan.from) / 2.5));
+  const marks = wide.length > 1 ? wide : ticks(shownSpan, niceStep((shownSpan.to - shownSpan.from) / 5));
+  return marks.flatMap((value) => {
     const place = y(value / scale.factor);
     return [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: place, y2: place }),

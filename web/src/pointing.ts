@@ -25,7 +25,7 @@ export function pointing(stack: HTMLElement, view: View): void {
     brush.style.width = `${Math.abs(event.clientX - from)}px`;
   };
   stack.addEventListener("pointermove", (event) => { sweep(event); view.point(moment(event.clientX)); });
-  stack.addEventListener("pointerleave", () => { if (from === undefined) view.point(undefined); });
+  stack.addEventListener("pointerleave", (event) => { if (from === undefined && event.pointerType === "mouse") view.point(undefined); });
   stack.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     from = event.clientX;

@@ -131,7 +131,7 @@ function figure(strip: Strip, data: ReportData, colours: Colouring): HTMLElement
   };
   chart.addEventListener("pointermove", point);
   chart.addEventListener("pointerdown", point);
-  chart.addEventListener("pointerleave", () => mark(-1, false));
+  chart.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") mark(-1, false); }); // a tap leaves at once
   chart.addEventListener("blur", () => mark(-1, false));
   chart.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

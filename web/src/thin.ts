@@ -69,3 +69,14 @@ export function correlation(a: ArrayLike<number>, b: ArrayLike<number>): number 
   const spread = Math.sqrt(Math.max(0, n * saa - sa * sa) * Math.max(0, n * sbb - sb * sb));
   return spread > 0 ? (n * sab - sa * sb) / spread : 0;
 }
+
+/** The share of all values' variance that lies between groups, from 0 to 1. */
+export function explained(groups: readonly (readonly number[])[]): number {
+  const kept = groups.map((group) => group.filter((value) => !Number.isNaN(value))).filter((group) => group.length > 0);
+  const all = kept.flat();
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const middle = mean(all);
+  const total = all.reduce((sum, value) => sum + (value - middle) ** 2, 0);
+  const between = kept.reduce((sum, group) => sum + group.length * (mean(group) - middle) ** 2, 0);
+  return total > 0 ? between / total : 0;
+}

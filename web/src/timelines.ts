@@ -1,7 +1,7 @@
 // What the monitors recorded, over the time of the run, with the iterations as bands.
 
 import type { Colouring } from "./colour";
-import { type Monitor, type ReportData, type Run, shownUnit, type Track, trackName, unpack } from "./data";
+import { type Monitor, type ReportData, type Run, shown, shownUnit, type Track, trackName, unpack } from "./data";
 import { folded, h, onWidth, svg, table } from "./element";
 import { pointing } from "./pointing";
 import { moment, quantity } from "./number";
@@ -9,7 +9,7 @@ import { type Band, MARGIN, type Panel, panel, shades } from "./panel";
 import { liveliest, picker } from "./picker";
 import { clockStep, linear, ticks } from "./scale";
 import { legend } from "./strips";
-import { lowerBound, median } from "./thin";
+import { explained, lowerBound, median } from "./thin";
 import { View } from "./view";
 
 const RIBBON = 12;
@@ -84,7 +84,11 @@ function card(monitor: Monitor, run: Run, index: number, view: View, bands: () =
   fill();
   const numbers = () => h("div", {}, summary(panels(), at, run, index, colours));
   const folding = folded(["Numbers of these columns"], numbers);
-  box.append(picker(monitor, chosen, () => { fill(); folding.querySelector("div")?.replaceWith(numbers()); }), stack, folding);
+  const between = (track: Track) => {
+    const values = shown(track, at);
+    return explained(colours.legend.map((_, level) => within(values, at, run, index, level, colours)));
+  };
+  box.append(picker(monitor, chosen, between, () => { fill(); folding.querySelector("div")?.replaceWith(numbers()); }), stack, folding);
   return box;
 }
 

@@ -8,6 +8,7 @@ const voice = h("div", { class: "unseen", role: "status", "aria-live": "polite" 
 export function install(): void {
   document.body.append(box, voice);
   addEventListener("scroll", hide, { passive: true });
+  addEventListener("pointerdown", (event) => { if (!(event.target instanceof Element && event.target.closest("svg.strip"))) hide(); });
 }
 
 /** Shows lines of text near a place of the window. */

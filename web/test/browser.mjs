@@ -106,7 +106,7 @@ async function noSidewaysScroll(page) {
 
 async function behaves(file) {
   await test("a dot for every sample, a cross for every failure", file, desktop, async (page) => {
-    await page.locator("#iterations details.explanatory > summary").click();
+    await page.locator("#iterations details.explanatory > summary").evaluateAll((folds) => folds.forEach((fold) => fold.click()));
     const expected = await page.evaluate(() => {
       const data = JSON.parse(document.getElementById("data").textContent);
       const samples = data.runs.flatMap((run) => run.metrics.map((metric) => metric.value.length));
@@ -144,6 +144,17 @@ async function behaves(file) {
     await page.keyboard.press("ArrowRight");
     assert.match(await page.locator("[role=status]").innerText(), /iteration \d+/);
     assert.equal(await strip.locator(".at").count(), 1);
+  });
+  await test("a tap on a phone shows a value and keeps it", file, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }, async (page) => {
+    const strip = page.locator("svg.strip").first();
+    await strip.scrollIntoViewIfNeeded();
+    const dot = await strip.locator(".dot").first().boundingBox();
+    await page.waitForTimeout(150);
+    await page.touchscreen.tap(dot.x + dot.width / 2, dot.y + dot.height / 2);
+    await page.waitForTimeout(150);
+    assert.match(await page.locator(".tip").innerText(), /iteration \d+/);
+    await noSidewaysScroll(page);
+    await page.screenshot({ path: join(shots, "tap.png") });
   });
   await test("timelines zoom by drag, keep one cursor, and come back", file, desktop, async (page) => {
     const stack = page.locator(".stack").first();
@@ -204,8 +215,9 @@ async function behaves(file) {
       .filter((e) => !e.closest("pre") && e.tagName !== "PRE" && !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label")?.textContent.trim())).map((e) => e.outerHTML.slice(0, 120)));
     assert.deepEqual(nameless, []);
     await page.emulateMedia({ media: "print" });
-    await page.setViewportSize({ width: 760, height: 1000 });
+    await page.setViewportSize({ width: 720, height: 1000 });
     await page.waitForTimeout(150);
+    await noSidewaysScroll(page);
     await page.screenshot({ path: join(shots, "print.png"), fullPage: true });
   });
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { correlation, extremes, lowerBound, median, nearest } from "../src/thin";
+import { correlation, explained, extremes, lowerBound, median, nearest } from "../src/thin";
 
 test("few values are all kept", () => {
   expect(extremes([3, 1, 2], 0, 3, 2)).toEqual([0, 1, 2]);
@@ -37,4 +37,10 @@ test("medians and correlations leave out what is missing", () => {
   expect(median([])).toBeNaN();
   expect(correlation([1, 2, 3, NaN], [2, 4, 6, 0])).toBeCloseTo(1);
   expect(correlation([1, 1], [1, 2])).toBe(0);
+});
+
+test("variance between groups: all of it, none of it, nothing there", () => {
+  expect(explained([[1, 1], [2, 2, NaN]])).toBeCloseTo(1);
+  expect(explained([[1, 2], [2, 1]])).toBeCloseTo(0);
+  expect([explained([]), explained([[3, 3], []])]).toEqual([0, 0]);
 });

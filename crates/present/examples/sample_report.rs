@@ -3,7 +3,7 @@
 //! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many]`: one run with its two factors;
 //! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![expect(clippy::unwrap_used, reason = "an example for the tests may stop at what it does not expect")]
 
 #[path = "../tests/data/recorded.rs"]
 mod recorded;

@@ -2,6 +2,7 @@
 //!
 //! `npm run build` in `web/` writes the hash (`web/tools/sources.mjs` computes the same); `npm run check-fresh`
 //! is the stronger check that builds anew.
+#![expect(clippy::unwrap_used, reason = "a test may stop at what it does not expect")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

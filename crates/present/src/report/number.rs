@@ -41,6 +41,7 @@ impl Ladder {
         match (time, base) {
             (Some(seconds), _) if rate.is_empty() => Self::times(seconds),
             (Some(seconds), _) => Ladder { steps: vec![(0.0, seconds * 100.0, "%".into())] },
+            (_, "percent") => Ladder { steps: vec![(0.0, 1.0, format!("%{rate}"))] },
             (_, "bytes" | "byte" | "B") => Self::bytes(rate),
             (_, base) if base.contains(|c: char| c.is_ascii_uppercase() || "%kµ".contains(c)) => {
                 Ladder { steps: vec![(0.0, 1.0, unit.into())] }
