@@ -91,7 +91,8 @@ fn python() -> Result<()> {
     let home = Path::new("target/test-venv");
     let python = home.join("bin/python");
     let ready = || {
-        let check = Command::new(&python).args(["-c", "import pyarrow, duckdb"]).stderr(Stdio::null()).status();
+        let check =
+            Command::new(&python).args(["-c", "import pyarrow, duckdb"]).stderr(Stdio::null()).status();
         check.is_ok_and(|status| status.success())
     };
     if ready() {

@@ -49,7 +49,8 @@ pub const ALL: &[Step] = &[
 impl Step {
     /// Runs the step, shows its output, and counts.
     pub fn run(&self, lacking: &[&str], root: bool) -> Result<Tally> {
-        let browserless = self.directory == "web" && self.name.contains("Chromium") && lacking.contains(&"chromium");
+        let browserless =
+            self.directory == "web" && self.name.contains("Chromium") && lacking.contains(&"chromium");
         if !needs::has(self.program) || browserless {
             let what = if browserless { "chromium" } else { self.program };
             println!("SKIP {}: {what} is not installed", self.name);
@@ -73,7 +74,8 @@ impl Step {
         if root {
             command.env("PERFLAB_REQUIRE_ALL", "1");
         }
-        let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {program}"))?;
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {program}"))?;
         if let Some(stdout) = child.stdout.take() {
             for line in BufReader::new(stdout).lines() {
                 let line = line?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perflab_model::record::Advice;
-use perflab_model::series::Series;
+use perflab_model::series::{Gap, Series};
 use perflab_model::{Iteration, Manifest, RunRecord, Status, What};
 use tempfile::TempDir;
 
@@ -183,10 +183,18 @@ fn add(record: &mut RunRecord, what: What) {
         What::IterationEnded { slot, outcome, start, end } => {
             record.iterations.push(Iteration { slot, outcome, start, end });
         }
-        What::Gap(gap) => record.gaps.push(gap),
+        What::Gap(gap) => add_gap(&mut record.gaps, gap),
         What::Warning { message, advice } => record.warnings.push(Advice { message, advice }),
         What::Facts(facts) => record.manifest.facts.0.extend(facts.0),
         _ => {}
+    }
+}
+
+/// A gap is told when it opens and again when it closes: the second telling replaces the first.
+fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
+    match gaps.iter_mut().find(|old| gap.closes(old)) {
+        Some(old) => *old = gap,
+        None => gaps.push(gap),
     }
 }
 

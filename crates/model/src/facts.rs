@@ -24,6 +24,15 @@ pub struct Facts(pub BTreeMap<String, Fact>);
 const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free."];
 
 impl Facts {
+    /// Names that expressions may use, and the fact behind each.
+    pub const VARIABLES: &[(&str, &str)] = &[
+        ("cpus", "cpu.online"),
+        ("cores", "cpu.cores"),
+        ("memory", "memory.total"),
+        ("numa_nodes", "numa.nodes"),
+        ("page_size", "memory.page_size"),
+    ];
+
     /// Records one fact.
     pub fn add(&mut self, key: &str, value: impl Into<Value>, source: &str) {
         self.0.insert(key.into(), Fact { value: value.into(), source: source.into() });
@@ -44,14 +53,8 @@ impl Facts {
 
     /// What expressions may use: `cpus`, `cores`, `memory` (bytes), `numa_nodes`, `page_size` (bytes).
     pub fn variables(&self) -> BTreeMap<String, Value> {
-        let keys = [
-            ("cpus", "cpu.online"),
-            ("cores", "cpu.cores"),
-            ("memory", "memory.total"),
-            ("numa_nodes", "numa.nodes"),
-            ("page_size", "memory.page_size"),
-        ];
-        let known = keys.into_iter().filter_map(|(name, key)| Some((name.into(), self.get(key)?.clone())));
+        let known = Self::VARIABLES.iter();
+        let known = known.filter_map(|(name, key)| Some(((*name).into(), self.get(key)?.clone())));
         known.collect()
     }
 

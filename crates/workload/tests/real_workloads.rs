@@ -57,3 +57,26 @@ fn all_workloads_run_and_are_understood() {
     }
     Catalogue::embedded().unwrap().iter().for_each(runs);
 }
+
+#[test]
+fn a_port_in_use_is_a_clear_failure() {
+    // It listens and never answers, as a server of somebody else's might.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = i64::from(taken.local_addr().unwrap().port());
+    let catalogue = Catalogue::embedded().unwrap();
+    for name in ["iperf3", "redis-benchmark"] {
+        let definition = catalogue.get(name).unwrap();
+        if let Err(missing) = definition.ready() {
+            skipped(name, &missing.to_string());
+            continue;
+        }
+        let given = [("port".to_owned(), port.into())].into();
+        let parameters = definition.resolve(&given, &host::scope()).unwrap();
+        let paths = HostPaths { perflab: host::load_binary(), scratch: None };
+        let invocation = definition.invocation(&parameters, &host::scope(), &paths).unwrap();
+        let finished = run(&invocation, &[], LIMIT, &AtomicBool::new(false)).unwrap();
+        assert_eq!(finished.outcome, Ending::Exit { code: 1 }, "{}", finished.stderr.text());
+        let said = finished.failure().unwrap();
+        assert!(said.ends_with(&format!("no server on port {port}: is the port in use?")), "{said}");
+    }
+}

@@ -72,7 +72,7 @@ impl Source {
                 let hint = nearest::hint(name, known.iter().copied());
                 Problem::new(key, format!("{kind} `{name}` is not known here")).hint(hint)
             }
-            None => Problem::new(key, message.replace('\n', ": ")),
+            None => Problem::new(key, plain(message)),
         };
         problem.at(error.span())
     }
@@ -84,6 +84,20 @@ impl Source {
         Place::Table(table.get_ref()).descend(offset, &mut path);
         (!path.is_empty()).then_some(path)
     }
+}
+
+/// serde's message without the names of Rust's types.
+fn plain(message: &str) -> String {
+    let types = [
+        ("expected u32", "expected a whole number, 0 or more"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected i64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("expected a map", "expected a table"),
+        ("expected a sequence", "expected a list"),
+        ("data did not match any variant of untagged enum Value", "expected a text, a number or a boolean"),
+    ];
+    types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
 }
 
 /// serde's "unknown field `x`, expected one of `a`, `b`", taken apart: (kind, x, [a, b]).

@@ -89,10 +89,22 @@ const FINDINGS: &[Rule] = &[
         why: "something else is running",
     },
     Rule {
-        fact: "clocksource",
+        fact: "clocksource.current",
         bad: |value| !matches!(value.to_string().as_str(), "tsc" | "kvm-clock" | "arch_sys_counter"),
         better: "tsc",
         why: "reading the clock is a slow system call",
+    },
+    Rule {
+        fact: "load.steal_percent",
+        bad: |value| value.number().is_some_and(|steal| steal > 0.1),
+        better: "below 0.1",
+        why: "the hypervisor gives this machine's time to others",
+    },
+    Rule {
+        fact: "kernel.config.KASAN",
+        bad: |value| value.to_string() == "y",
+        better: "n",
+        why: "a debug kernel: its costs are not those of a real one",
     },
     Rule {
         fact: "hypervisor.present",
@@ -101,7 +113,7 @@ const FINDINGS: &[Rule] = &[
         why: "neighbours and steal time are part of what is measured",
     },
     Rule {
-        fact: "kernel.taint",
+        fact: "kernel.tainted",
         bad: |value| value.number().is_some_and(|taint| taint != 0.0),
         better: "0",
         why: "foreign modules or warnings: the kernel is not the one you think of",

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use perflab_model::expression::Scope;
-use perflab_model::{Problem, Value, nearest};
+use perflab_model::{Facts, Problem, Value, nearest};
 
 use super::document::Document;
 use super::{Argument, Kind, MetricRule, Parameter};
 use crate::resolve;
 
 /// Names that a template may use beside the parameters.
-const HOST_NAMES: &[&str] = &["cpus", "cores", "memory", "numa_nodes", "page_size", "scratch", "perflab"];
+fn host_names<'a>() -> impl Iterator<Item = &'a str> {
+    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "perflab"])
+}
 
 /// All problems of a definition except those of its metrics.
 pub(super) fn problems(document: &Document) -> Vec<Problem> {
@@ -100,8 +102,7 @@ fn archive(document: &Document) -> Option<Problem> {
 
 /// Templates that do not compile or use a name that cannot exist.
 fn templates(document: &Document) -> Vec<Problem> {
-    let known: Vec<&str> =
-        document.parameters.keys().map(String::as_str).chain(HOST_NAMES.iter().copied()).collect();
+    let known: Vec<&str> = document.parameters.keys().map(String::as_str).chain(host_names()).collect();
     let mut texts = Vec::new();
     for (index, argument) in document.argv.iter().enumerate() {
         let key = format!("argv[{index}]");

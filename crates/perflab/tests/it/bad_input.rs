@@ -1,0 +1,163 @@
+//! Bad input: always a clear error that names the file, line or key and what to do.
+
+use std::fs;
+
+use crate::laboratory::{Laboratory, is_root, said};
+
+const GOOD: &str = "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 200]";
+
+/// What is said of the good study with one thing replaced.
+fn complaint(from: &str, to: &str) -> String {
+    let laboratory = Laboratory::new();
+    let text = GOOD.replace(from, to);
+    assert_ne!(text, GOOD);
+    let study = laboratory.study("s.toml", &text);
+    let said = laboratory.run(&["study", "check", &study]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    let again = laboratory.run(&["run", &study]);
+    assert_eq!((again.code, &again.err), (Some(2), &said.err), "run and check say the same");
+    assert!(!laboratory.path("archive").exists(), "no run was begun");
+    said.err.replace(&study, "s.toml")
+}
+
+#[test]
+fn studies_complain_in_their_place() {
+    let complaints = [
+        ("wrong type", "iterations = 2", "iterations = \"two\""),
+        ("unknown key", "iterations", "iteratons"),
+        ("unknown workload", "[workload.echo]", "[workload.eco]"),
+        ("level twice", "[100, 200]", "[100, 100]"),
+        ("expression that fails", "[100, 200]", "[100, \"cpus / nothing\"]"),
+        ("a cycle", "run = {", "values = { a = \"b * 2\", b = \"a * 2\" }\nrun = {"),
+        ("a level of the wrong type", "[100, 200]", "[100, true]"),
+        ("not TOML", "[workload.echo]", "[workload.echo"),
+    ];
+    let said: Vec<String> =
+        complaints.iter().map(|(what, from, to)| format!("{what}: {}", complaint(from, to))).collect();
+    insta::assert_snapshot!(said.concat());
+}
+
+fn outcome(script: &str, tables: &str, rules: &str) -> (Option<i32>, String, String) {
+    let laboratory = Laboratory::new();
+    laboratory.workload("bad", tables, script);
+    let study = laboratory.study(
+        "s.toml",
+        &format!("run = {{ iterations = 2, warmup = 0{rules} }}\n[workload.bad]\n[workload.echo]"),
+    );
+    let said = laboratory.run(&["run", &study]);
+    let iterations =
+        if said.code == Some(4) { laboratory.good(&["show", "--iterations"]).out } else { String::new() };
+    (said.code, said.err, iterations)
+}
+
+#[test]
+fn a_workload_that_is_not_installed_is_refused_with_the_remedy() {
+    let (code, said, _) = outcome(
+        "true",
+        "[needs]\nprograms = [\"no-such-program\"]\n[install]\napt = [\"no-such-package\"]",
+        "",
+    );
+    assert_eq!(code, Some(3));
+    assert!(said.contains("no-such-program") && said.contains("install"), "{said}");
+}
+
+#[test]
+fn a_workload_that_fails_costs_only_itself() {
+    let (code, said, iterations) = outcome("echo it broke >&2; exit 9", "", "");
+    assert_eq!(code, Some(4));
+    assert!(said.contains("it broke") && iterations.contains("code 9"), "{said}\n{iterations}");
+    assert_eq!(iterations.matches(" ok").count(), 2, "{iterations}");
+}
+
+#[test]
+fn a_workload_that_prints_rubbish_is_named_with_its_metric() {
+    let (code, _, iterations) = outcome("echo lorem ipsum", "", "");
+    assert_eq!(code, Some(4));
+    assert!(iterations.contains("speed"), "{iterations}");
+}
+
+#[test]
+fn a_workload_that_never_ends_is_stopped() {
+    let (code, said, iterations) = outcome("sleep 1234", "", ", time-limit = \"200ms\"");
+    assert_eq!(code, Some(4));
+    assert!(
+        said.contains("time limit of 200.0 ms") && iterations.contains("stopped at its time limit"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_workload_that_needs_root_says_so() {
+    let laboratory = Laboratory::new();
+    laboratory.workload("rooted", "[needs]\nroot = true", "echo speed 1");
+    let study = laboratory.study("s.toml", "[workload.rooted]");
+    let mut command = laboratory.command(&["run", &study]);
+    if is_root() {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(laboratory.home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let plain = command;
+        command = std::process::Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command
+            .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(laboratory.home.path());
+    }
+    let refused = said(command.output().unwrap());
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("needs root"), "{}", refused.err);
+}
+
+#[test]
+fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
+    let laboratory = Laboratory::new();
+    laboratory.echo("a", 100);
+    let path = laboratory.only_run().join("run.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let newer =
+        text.replacen("\"format\":1", "\"format\":99", 1).replacen("\"format\": 1", "\"format\": 99", 1);
+    assert_ne!(text, newer);
+    fs::write(&path, newer).unwrap();
+    let shown = laboratory.run(&["show"]);
+    assert_ne!(shown.code, Some(0));
+    assert!(shown.err.contains("99") && shown.err.contains("update perflab"), "{}", shown.err);
+    let listed = laboratory.good(&["list"]);
+    assert!(listed.out.contains("99"), "{}", listed.out);
+}
+
+#[test]
+fn runs_without_a_common_metric_name_what_each_has() {
+    let laboratory = Laboratory::new();
+    laboratory.echo("a", 100);
+    let study =
+        laboratory.study("other.toml", "run = { iterations = 2, warmup = 0 }\n[workload.context-switches]");
+    laboratory.good(&["run", &study, "--label", "b"]);
+    let refused = laboratory.run(&["compare", "a", "b"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("speed") && refused.err.contains("switches"), "{}", refused.err);
+}
+
+#[test]
+fn selectors_that_name_nothing_or_too_much_say_what_there_is() {
+    let laboratory = Laboratory::new();
+    let empty = laboratory.run(&["show"]);
+    assert_eq!(empty.code, Some(2), "{}", empty.err);
+    laboratory.echo("a", 100);
+    let missing = laboratory.run(&["show", "nothing"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.contains("nothing"), "{}", missing.err);
+    laboratory.echo("a", 100);
+    let several = laboratory.run(&["diff", "a", "@latest"]);
+    assert_eq!(several.code, Some(2));
+    assert!(several.err.contains("names 2 runs"), "{}", several.err);
+}
+
+#[test]
+fn a_study_file_that_is_not_there_suggests_the_shipped_ones() {
+    let laboratory = Laboratory::new();
+    let missing = laboratory.run(&["run", "quikstart"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.contains("did you mean `quickstart`?"), "{}", missing.err);
+}

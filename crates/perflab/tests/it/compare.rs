@@ -1,0 +1,72 @@
+//! Comparisons from the outside: verdicts, formats, exit codes.
+
+use crate::laboratory::Laboratory;
+
+fn two() -> Laboratory {
+    let laboratory = Laboratory::new();
+    laboratory.echo("before", 100);
+    laboratory.echo("after", 50);
+    laboratory
+}
+
+#[test]
+fn half_the_speed_is_worse_and_double_is_better() {
+    let laboratory = two();
+    let said = laboratory.good(&["compare", "before", "after"]);
+    assert!(said.out.contains("worse") && said.out.contains("50"), "{}", said.out);
+    let said = laboratory.good(&["compare", "after", "before"]);
+    assert!(said.out.contains("better"), "{}", said.out);
+    let said = laboratory.good(&["compare", "after", "after"]);
+    assert!(said.out.contains("same"), "{}", said.out);
+}
+
+#[test]
+fn fail_if_ends_with_five_and_only_then() {
+    let laboratory = two();
+    assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:2%"]).code, Some(5));
+    assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse"]).code, Some(5));
+    assert_eq!(laboratory.run(&["compare", "before", "after", "--fail-if", "worse:60%"]).code, Some(0));
+    assert_eq!(laboratory.run(&["compare", "after", "before", "--fail-if", "worse"]).code, Some(0));
+    let said = laboratory.run(&["compare", "before", "after", "--fail-if", "wors"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("worse:2%"), "{}", said.err);
+}
+
+#[test]
+fn four_formats_carry_the_same_verdict() {
+    let laboratory = two();
+    let format = |name: &str| laboratory.good(&["compare", "before", "after", "--format", name]).out;
+    let json: serde_json::Value = serde_json::from_str(&format("json")).unwrap();
+    let row = &json["rows"][0];
+    assert!(row.to_string().contains("worse"), "{row}");
+    let csv = format("csv");
+    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(columns.len(), 2, "{csv}");
+    assert!(csv.contains("worse"));
+    assert!(format("markdown").contains("| "), "{}", format("markdown"));
+}
+
+#[test]
+fn by_a_factor_within_one_run() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]",
+    );
+    let said = laboratory.good(&["run", &study]);
+    assert!(said.out.contains("speed: 150 against 100") && said.out.contains("better"), "{}", said.out);
+    let said = laboratory.good(&["compare", "@latest", "--by", "speed"]);
+    assert!(said.out.contains("better"), "{}", said.out);
+    let said = laboratory.run(&["compare", "@latest", "--by", "sped"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("speed"), "{}", said.err);
+}
+
+#[test]
+fn runs_that_share_a_label_are_repetitions() {
+    let laboratory = two();
+    laboratory.echo("before", 101);
+    let said = laboratory.good(&["compare", "before", "after", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(json["rows"][0]["baseline"].to_string().contains("16"), "{}", json["rows"][0]["baseline"]);
+}

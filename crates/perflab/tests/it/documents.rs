@@ -1,0 +1,89 @@
+//! The book: every `perflab` command that it shows is run here, in order, page by page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::laboratory::Laboratory;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The commands of a page's ```sh blocks.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```sh";
+        } else if inside && !line.trim().is_empty() && !line.starts_with('#') {
+            commands.push(line.trim().to_owned());
+        }
+    }
+    commands
+}
+
+/// What each page may take for granted: two runs of a study, and the study itself.
+fn prepared() -> Laboratory {
+    let laboratory = Laboratory::new();
+    let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 4 }\n\
+                 [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"50ms\"\n";
+    fs::write(laboratory.path("study.toml"), study).unwrap();
+    for label in ["before", "after"] {
+        laboratory.good(&["run", "study.toml", "--label", label, "--quiet"]);
+    }
+    laboratory
+}
+
+fn run_page(page: &Path) -> usize {
+    let text = fs::read_to_string(page).unwrap();
+    let commands: Vec<String> =
+        commands(&text).into_iter().filter(|line| line.starts_with("perflab ")).collect();
+    if commands.is_empty() {
+        return 0;
+    }
+    let laboratory = prepared();
+    for line in &commands {
+        // A regression gate ends with 5 by design; the page says so behind a hash.
+        let (line, expected) = line
+            .split_once("# exit ")
+            .map_or((line.as_str(), 0), |(line, code)| (line.trim(), code.trim().parse().unwrap()));
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let said = laboratory.run(&words);
+        assert_eq!(said.code, Some(expected), "{}: {line}\n{}\n{}", page.display(), said.out, said.err);
+    }
+    commands.len()
+}
+
+#[test]
+fn every_command_of_the_book_runs() {
+    let mut pages: Vec<PathBuf> =
+        fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.push(root().join("README.md"));
+    pages.retain(|page| page.extension().is_some_and(|ending| ending == "md"));
+    let run: usize = pages.iter().map(|page| run_page(page)).sum();
+    assert!(run >= 15, "only {run} commands found");
+}
+
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for entry in fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") && name != "SUMMARY.md" {
+            assert!(contents.contains(&format!("({name})")), "{name} is not in docs/SUMMARY.md");
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_what_the_code_says() {
+    let laboratory = Laboratory::new();
+    let schema = fs::read_to_string(root().join("docs/reference/study.schema.json")).unwrap();
+    assert_eq!(schema.trim(), laboratory.good(&["study", "schema"]).out.trim(), "run `cargo xtask docs`");
+    let monitors = fs::read_to_string(root().join("docs/reference/monitors.md")).unwrap();
+    assert!(
+        monitors.contains(laboratory.good(&["monitor", "--format", "markdown"]).out.trim()),
+        "run `cargo xtask docs`"
+    );
+}

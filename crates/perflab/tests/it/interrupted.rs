@@ -1,0 +1,117 @@
+//! ^C, kill -9, a full disk: nothing is lost, settings come back.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::laboratory::{Laboratory, is_root, said, skip};
+
+/// A study whose factor leaves a file behind until it is undone, and which takes minutes.
+fn long_study(laboratory: &Laboratory) -> String {
+    laboratory.workload("slow", "", "echo speed 1; sleep 0.1");
+    let mark = laboratory.path("mark");
+    laboratory.study(
+        "long.toml",
+        &format!(
+            "run = {{ iterations = 600, warmup = 0 }}\nmonitors = {{ meminfo = \"20ms\" }}\n[workload.slow]\n[factor.mark]\nkind = \"commands\"\n\
+             levels = [{{ name = \"on\", apply = [\"touch\", \"{0}\"], undo = [\"rm\", \"{0}\"] }}]",
+            mark.display()
+        ),
+    )
+}
+
+fn start(laboratory: &Laboratory) -> Child {
+    let study = long_study(laboratory);
+    let mut command = laboratory.command(&["run", &study]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| samples(laboratory) >= 3);
+    assert!(laboratory.path("mark").exists());
+    child
+}
+
+fn wait_for(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn samples(laboratory: &Laboratory) -> usize {
+    let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
+    let journals = runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
+    journals.map(|journal| journal.matches("\"sample\"").count()).sum()
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn interrupt_keeps_the_data_and_undoes_the_settings() {
+    let laboratory = Laboratory::new();
+    let child = start(&laboratory);
+    signal(&child, rustix::process::Signal::INT);
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(!laboratory.path("mark").exists(), "the setting is undone");
+    assert!(laboratory.good(&["list"]).out.contains("stopped"));
+    let shown = laboratory.good(&["show"]);
+    assert!(shown.out.contains("speed"), "{}", shown.out);
+}
+
+#[test]
+fn kill_nine_leaves_a_readable_run_and_the_next_start_undoes() {
+    let laboratory = Laboratory::new();
+    let mut child = start(&laboratory);
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().unwrap();
+    assert!(laboratory.path("mark").exists(), "nobody could undo it");
+    assert!(laboratory.good(&["list"]).out.contains("interrupted"));
+    let shown = laboratory.good(&["show"]);
+    assert!(shown.err.contains("interrupted") && shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
+    laboratory.good(&["export", "@latest", "killed.perflab"]);
+    let study = laboratory.study("short.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let next = laboratory.good(&["run", &study]);
+    assert!(next.err.contains("was killed; put back 1 of its settings"), "{}", next.err);
+    assert!(!laboratory.path("mark").exists());
+    assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
+}
+
+/// A file system of 300 KiB, unmounted at the end.
+struct Small<'a>(&'a Path);
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
+    if !is_root() {
+        return skip(
+            "a_full_disk_is_said_and_what_was_flushed_stays_root",
+            "mounting a small file system needs root",
+        );
+    }
+    let laboratory = Laboratory::new();
+    let archive = laboratory.path("archive");
+    fs::create_dir(&archive).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=300k", "tmpfs"])
+        .arg(&archive)
+        .status();
+    assert!(mounted.unwrap().success());
+    let _small = Small(&archive);
+    let study = long_study(&laboratory);
+    let ended = laboratory.run(&["run", &study]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("No space left on device") && ended.err.contains("kept"), "{}", ended.err);
+    assert!(!laboratory.path("mark").exists(), "the setting is undone");
+    let shown = laboratory.good(&["show"]);
+    assert!(shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
+}

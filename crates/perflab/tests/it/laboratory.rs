@@ -1,0 +1,107 @@
+//! A laboratory of the test's own: an archive, a state directory and workloads in a temporary folder.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Says visibly that a test did not run; fails where everything is required.
+pub fn skip(test: &str, reason: &str) {
+    assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{test}: {reason}");
+    eprintln!("SKIP {test}: {reason}");
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+pub struct Laboratory {
+    pub home: tempfile::TempDir,
+}
+
+/// What a command said.
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Laboratory {
+    pub fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("workloads")).unwrap();
+        let laboratory = Laboratory { home };
+        laboratory.workload(
+            "echo",
+            "[parameter.speed]\ntype = \"integer\"\ndefault = 100\nabout = \"what it says\"",
+            "echo speed {{ speed }}",
+        );
+        laboratory
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// A workload of the test's own, a shell script with one metric `speed`.
+    pub fn workload(&self, name: &str, tables: &str, script: &str) {
+        let text = format!(
+            "title = \"{name}\"\nmeasures = \"a test\"\nhomepage = \"https://localhost\"\nlicence = \"MIT\"\n\
+             argv = [\"sh\", \"-c\", '''{script}''']\n{tables}\n\
+             [[metric]]\nname = \"speed\"\nunit = \"ops/s\"\ndirection = \"higher\"\nprimary = true\n\
+             regex = 'speed (?<value>[0-9.]+)'\n"
+        );
+        fs::write(self.path(&format!("workloads/{name}.toml")), text).unwrap();
+    }
+
+    pub fn study(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, format!("title = \"{name}\"\n{text}")).unwrap();
+        path.display().to_string()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
+        command.args(arguments).current_dir(self.home.path()).stdin(Stdio::null());
+        command.env("PERFLAB_ARCHIVE", self.path("archive")).env("PERFLAB_STATE", self.path("state"));
+        command.arg("--workloads").arg(self.path("workloads"));
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        said(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs, and panics with everything that was said unless the exit code is 0.
+    pub fn good(&self, arguments: &[&str]) -> Said {
+        let said = self.run(arguments);
+        assert_eq!(said.code, Some(0), "{arguments:?}\n{}\n{}", said.out, said.err);
+        said
+    }
+
+    /// A run of the `echo` workload with this speed and label.
+    pub fn echo(&self, label: &str, speed: u32) {
+        let study = self.study(
+            "echo.toml",
+            &format!(
+                "run = {{ iterations = 8, warmup = 0 }}\n[workload.echo]\nparameters = {{ speed = {speed} }}"
+            ),
+        );
+        self.good(&["run", &study, "--label", label, "--quiet"]);
+    }
+
+    /// The directory of the only run.
+    pub fn only_run(&self) -> PathBuf {
+        let mut runs: Vec<PathBuf> =
+            fs::read_dir(self.path("archive/runs")).unwrap().map(|run| run.unwrap().path()).collect();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.pop().unwrap()
+    }
+}
+
+pub fn said(output: Output) -> Said {
+    Said {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}

@@ -1,0 +1,12 @@
+//! The binary, used as people use it: real studies, real processes, real signals.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod architecture;
+mod bad_input;
+mod compare;
+mod documents;
+mod interrupted;
+mod laboratory;
+mod quickstart;
+mod runs;
+mod studies;

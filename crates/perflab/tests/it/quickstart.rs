@@ -1,0 +1,44 @@
+//! The README's first command.
+
+use std::fs;
+
+use crate::laboratory::Laboratory;
+
+#[test]
+fn quickstart_prints_the_tables_and_names_the_report() {
+    let laboratory = Laboratory::new();
+    let said = laboratory.good(&["run", "quickstart", "--iterations", "3"]);
+    for text in ["pages: huge against ordinary", "placebo: b against a", "access [ns]"] {
+        assert!(said.out.contains(text), "{text}\n{}", said.out);
+    }
+    let report = said.err.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    let html = fs::read_to_string(report).unwrap();
+    assert!(html.starts_with("<!doctype html>") || html.starts_with("<!DOCTYPE html>"));
+    assert!(html.contains("memory-sweep"));
+    let listed = laboratory.good(&["list"]);
+    assert!(listed.out.contains("finished") && listed.out.contains("16/16"), "{}", listed.out);
+}
+
+#[test]
+fn data_goes_to_stdout_without_escape_codes() {
+    let laboratory = Laboratory::new();
+    laboratory.echo("a", 100);
+    let said = laboratory.good(&["show", "a"]);
+    assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'));
+    let said = laboratory.good(&["show", "a", "--quiet"]);
+    assert_eq!(said.err, "");
+}
+
+#[test]
+fn the_record_says_what_perflab_itself_cost() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("s.toml", "run = { iterations = 3, warmup = 0 }\nmonitors = { meminfo = \"10ms\" }\n[workload.context-switches]");
+    laboratory.good(&["run", &study]);
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    let own = &manifest["overhead"];
+    for key in ["cpu", "wall", "peak_rss", "bytes_written", "ticks"] {
+        assert!(own[key].as_u64().unwrap() > 0, "{key}: {own}");
+    }
+    assert!(own["late_ticks"].is_u64() && own["lost_ticks"].is_u64());
+}

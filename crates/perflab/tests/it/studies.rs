@@ -1,0 +1,77 @@
+//! `perflab study`, and `perflab workload` from the outside.
+
+use crate::laboratory::Laboratory;
+
+#[test]
+fn the_starter_is_good_and_never_overwritten() {
+    let laboratory = Laboratory::new();
+    laboratory.good(&["study", "new", "mine.toml"]);
+    laboratory.good(&["study", "check", "mine.toml"]);
+    assert_eq!(laboratory.run(&["study", "new", "mine.toml"]).code, Some(2));
+}
+
+#[test]
+fn every_shipped_study_checks() {
+    let laboratory = Laboratory::new();
+    let listed = laboratory.good(&["study", "list", "--format", "csv"]).out;
+    let names: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert!(names.len() >= 4);
+    for name in names {
+        laboratory.good(&["study", "check", name]);
+    }
+}
+
+#[test]
+fn expand_prints_every_case_in_its_order_with_every_setting() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 2, warmup = 1 }\n[workload.echo]\nmatrix = { speed = [1, \"cpus * 0 + 2\"] }\nenvironment = { COLOUR = \"red\" }\n[factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [1, 8]",
+    );
+    let said = laboratory.good(&["study", "expand", &study, "--seed", "7"]);
+    insta::assert_snapshot!(said.out);
+    assert_eq!(said.out, laboratory.good(&["study", "expand", &study, "--seed", "7"]).out);
+    assert_ne!(said.out, laboratory.good(&["study", "expand", &study, "--seed", "8"]).out);
+}
+
+#[test]
+fn the_schema_is_json_schema() {
+    let laboratory = Laboratory::new();
+    let schema: serde_json::Value = serde_json::from_str(&laboratory.good(&["study", "schema"]).out).unwrap();
+    assert!(schema["$schema"].as_str().unwrap().contains("json-schema.org"));
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn a_label_is_asked_for() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]\n[factor.kernel]\nkind = \"label\"\nlevels = [\"old\", \"new\"]");
+    let said = laboratory.run(&["run", &study]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("--set kernel=old|new"), "{}", said.err);
+    laboratory.good(&["run", &study, "--set", "kernel=new"]);
+}
+
+#[test]
+fn a_workload_can_be_tried_with_parameters() {
+    let laboratory = Laboratory::new();
+    assert!(laboratory.good(&["workload", "try", "echo", "speed=7"]).out.contains('7'));
+    let said = laboratory.run(&["workload", "try", "echo", "sped=7"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("did you mean `speed`?"), "{}", said.err);
+    assert!(laboratory.good(&["workload", "show", "hackbench"]).out.contains("time"));
+    assert!(laboratory.good(&["workload", "install", "fio"]).code == Some(0));
+}
+
+#[test]
+fn help_teaches_and_fits() {
+    let laboratory = Laboratory::new();
+    for verb in [
+        "run", "compare", "report", "list", "show", "diff", "prune", "export", "import", "study", "workload",
+        "monitor", "check", "undo",
+    ] {
+        let said = laboratory.good(&[verb, "--help"]);
+        assert!(said.out.contains("Usage:"), "{verb}");
+    }
+    assert!(laboratory.good(&["--help"]).out.contains("perflab run quickstart"));
+}
