@@ -109,8 +109,9 @@ impl Consumer for Progress {
                 }
             }
             What::Warning { message, advice } => self.warn(&format!("warning: {message}; {advice}")),
-            What::Gap(gap) => {
-                self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason))
+            // A gap that ends by itself is in the record; one that stays is worth a word now.
+            What::Gap(gap) if gap.to.is_none() => {
+                self.warn(&format!("warning: monitor {} records nothing: {}", gap.monitor, gap.reason));
             }
             What::Ended { .. } => self.bar.finish_and_clear(),
             _ => {}
