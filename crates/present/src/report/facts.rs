@@ -43,10 +43,13 @@ fn line(key: &str, facts: &[&Facts]) -> Line {
     Line { key: key.into(), source: source.unwrap_or_default(), values: facts.iter().map(value).collect() }
 }
 
-/// Sizes of memory are stored in bytes; people read them scaled.
+/// Families of facts that are sizes in bytes.
+const SIZES: &[&str] = &["memory.", "cpu.cache."];
+
+/// Sizes are stored in bytes; people read them scaled.
 fn text(key: &str, value: &Value) -> String {
     match value {
-        Value::Int(bytes) if key.starts_with("memory.") && *bytes >= 1 << 20 => {
+        Value::Int(bytes) if SIZES.iter().any(|prefix| key.starts_with(prefix)) && *bytes >= 1024 => {
             format!("{} ({bytes})", Bytes(bytes.unsigned_abs()))
         }
         other => other.to_string(),
