@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_archive::RunDir;
 use perflab_present::report::{ReportInput, RunInput, render};
+use perflab_present::table::render_all;
 
 use crate::arguments;
 use crate::context::Context;
@@ -33,16 +34,10 @@ pub fn run(context: &Context, wanted: &arguments::Report) -> anyhow::Result<Exit
 pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Result<()> {
     let side = Side { name: run.short().to_owned(), runs: vec![run.record()?] };
     let comparisons = by_factors(&side)?;
-    for comparison in &comparisons {
-        context.write(&perflab_present::table::render(
-            comparison,
-            context.format,
-            context.width,
-            context.colour,
-        )?)?;
-    }
     if comparisons.is_empty() {
         super::show::print(context, run)?;
+    } else {
+        context.write(&render_all(&comparisons, context.format, context.width, context.colour)?)?;
     }
     context.say(format!("run: {} in {}", run.short(), context.archive_path().display()));
     if !no_report {

@@ -33,8 +33,12 @@ pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
     Ok(exit(context, status, &run))
 }
 
-/// Settings of a killed run first: they would be part of what is measured.
+/// Processes and settings of a killed run first: they would be part of what is measured.
 pub fn undo_leftovers(context: &Context) {
+    let ended = perflab_workload::run::end_abandoned();
+    if ended > 0 {
+        eprintln!("perflab: a run was killed; ended {ended} of its processes, which were still running");
+    }
     for found in recover(&state_directory(), &perflab_observe::boot_id(&context.root)) {
         let count = found.undone.len();
         eprintln!(

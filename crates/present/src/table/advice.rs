@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use perflab_analyze::{Comparison, Flag, Warning};
 
 use super::colour;
@@ -12,8 +12,9 @@ use super::colour;
 const MOST_FINDINGS: usize = 3;
 
 /// Letters and meanings of the flags that occur.
-pub(super) fn footnotes(comparison: &Comparison) -> Vec<(char, &'static str)> {
-    let flags: BTreeSet<Flag> = comparison.rows.iter().flat_map(|row| row.flags.iter().copied()).collect();
+pub(super) fn footnotes(comparisons: &[Comparison]) -> Vec<(char, &'static str)> {
+    let rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
+    let flags: BTreeSet<Flag> = rows.flat_map(|row| row.flags.iter().copied()).collect();
     flags.into_iter().map(|flag| (flag.letter(), flag.meaning())).collect()
 }
 
@@ -24,11 +25,15 @@ pub(super) struct Folded {
     pub(super) advice: &'static str,
 }
 
-/// The warnings, folded by kind, in the order in which the kinds first occur.
-pub(super) fn folded(comparison: &Comparison) -> Vec<Folded> {
+/// The warnings, folded by kind, in the order in which the kinds first occur. What several comparisons of the same
+/// runs say is said once.
+pub(super) fn folded(comparisons: &[Comparison]) -> Vec<Folded> {
     let mut kinds: IndexMap<&str, Vec<&Warning>> = IndexMap::new();
-    for warning in &comparison.warnings {
-        kinds.entry(warning.kind()).or_default().push(warning);
+    for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {
+        let kind = kinds.entry(warning.kind()).or_default();
+        if !kind.contains(&warning) {
+            kind.push(warning);
+        }
     }
     kinds.into_values().filter_map(|found| fold(&found)).collect()
 }
@@ -44,9 +49,9 @@ fn fold(found: &[&Warning]) -> Option<Folded> {
 }
 
 /// Everything below the table, in lines no wider than `width`.
-pub(super) fn lines(comparison: &Comparison, width: usize, on: bool) -> Vec<String> {
+pub(super) fn lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    let notes = footnotes(comparison);
+    let notes = footnotes(comparisons);
     if !notes.is_empty() {
         lines.push(String::new());
         lines.extend(
@@ -55,7 +60,7 @@ pub(super) fn lines(comparison: &Comparison, width: usize, on: bool) -> Vec<Stri
                 .flat_map(|(letter, text)| wrapped(&format!("{letter}  {text}"), width, "  ", "     ")),
         );
     }
-    for warning in folded(comparison) {
+    for warning in folded(comparisons) {
         lines.push(String::new());
         let headline = wrapped(&format!("warning: {}", warning.headline), width, "", "  ");
         lines.extend(headline.iter().map(|line| colour::bold(line, on)));
@@ -63,7 +68,8 @@ pub(super) fn lines(comparison: &Comparison, width: usize, on: bool) -> Vec<Stri
         lines.extend(wrapped(&format!("-> {}", warning.advice), width, "  ", "     "));
     }
     lines.push(String::new());
-    let notes = comparison.notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), width, "", "  "));
+    let notes: IndexSet<&String> = comparisons.iter().flat_map(|comparison| &comparison.notes).collect();
+    let notes = notes.into_iter().flat_map(|note| wrapped(&format!("note: {note}"), width, "", "  "));
     lines.extend(notes.map(|line| colour::dim(&line, on)));
     lines
 }

@@ -23,7 +23,7 @@ pub fn render(
     colour: bool,
 ) -> Result<String, TableError> {
     match format {
-        Format::Table => Ok(table(comparison, width, colour)),
+        Format::Table => Ok(tables(std::slice::from_ref(comparison), width, colour)),
         Format::Json => Ok(serde_json::to_string_pretty(comparison)? + "\n"),
         Format::Csv => {
             let titles = FIELDS.iter().map(|(title, _)| (*title).to_owned()).collect();
@@ -33,7 +33,39 @@ pub fn render(
     }
 }
 
-fn table(comparison: &Comparison, width: Option<usize>, on: bool) -> String {
+/// Several comparisons of the same runs (one a factor): their tables one below the other, then what is to be said of
+/// them, once. In JSON a list.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_all(
+    comparisons: &[Comparison],
+    format: Format,
+    width: Option<usize>,
+    colour: bool,
+) -> Result<String, TableError> {
+    match format {
+        Format::Table => Ok(tables(comparisons, width, colour)),
+        Format::Json => Ok(serde_json::to_string_pretty(comparisons)? + "\n"),
+        Format::Csv | Format::Markdown => {
+            comparisons.iter().map(|comparison| render(comparison, format, width, colour)).collect()
+        }
+    }
+}
+
+fn tables(comparisons: &[Comparison], width: Option<usize>, on: bool) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for comparison in comparisons {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(table(comparison, width, on));
+    }
+    lines.extend(advice::lines(comparisons, width.unwrap_or(TEXT_WIDTH), on));
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn table(comparison: &Comparison, width: Option<usize>, on: bool) -> Vec<String> {
     let (rows, left_out) = shown(comparison);
     let text_width = width.unwrap_or(TEXT_WIDTH);
     let mut lines: Vec<String> = advice::wrapped(&headline(comparison), text_width, "", "  ");
@@ -46,8 +78,7 @@ fn table(comparison: &Comparison, width: Option<usize>, on: bool) -> String {
         lines.extend(advice::wrapped(&text, text_width, "", "  ").iter().map(|line| colour::dim(line, on)));
     }
     lines.extend(advice::wrapped(&tally(comparison), text_width, "", "  "));
-    lines.extend(advice::lines(comparison, text_width, on));
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    lines
 }
 
 /// The rows of a table and how many it leaves out: primary rows all, then the explanatory rows of each case with
@@ -92,12 +123,12 @@ fn as_markdown(comparison: &Comparison) -> Result<String, TableError> {
         text += &format!("### {subject}\n\n{table}\n");
     }
     text += &format!("{}\n", tally(comparison));
-    let notes = advice::footnotes(comparison);
+    let notes = advice::footnotes(std::slice::from_ref(comparison));
     let notes: Vec<String> = notes.iter().map(|(letter, meaning)| format!("{letter}: {meaning}")).collect();
     if !notes.is_empty() {
         text += &format!("\nFlags: {}.\n", notes.join("; "));
     }
-    for warning in advice::folded(comparison) {
+    for warning in advice::folded(std::slice::from_ref(comparison)) {
         text += &format!("\n**Warning: {}.** {}.\n\n", warning.headline, warning.advice);
         let details = warning.details.iter().map(|detail| format!("- {}\n", markdown::escaped(detail)));
         text.extend(details);

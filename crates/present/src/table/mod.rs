@@ -27,6 +27,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use comparison::render;
+pub use comparison::{render, render_all};
 pub use format::{Format, NotAFormat, TableError};
 pub use grid::{Align, Cell, Column, Grid};
