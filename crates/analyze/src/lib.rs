@@ -11,6 +11,7 @@
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
 //! | [`environment`] | facts that are not the same on both sides |
+//! | [`slab`] | where the memory of kernel objects goes |
 //!
 //! How a verdict comes about, in this order:
 //!
@@ -54,6 +55,7 @@ mod planned;
 mod rows;
 mod seen;
 mod side;
+pub mod slab;
 pub mod warning;
 
 pub use compare::{compare, compare_by_factor};

@@ -1,0 +1,114 @@
+//! Owns what does not change of a cache: sizes, flags, member names, by time of scan. It refuses attributes that
+//! belong to another cache of the same name: their padded size tells.
+
+use std::collections::HashMap;
+
+use perflab_model::Nanos;
+use perflab_model::series::Series;
+use serde::Serialize;
+
+use super::columns::{at, in_time, ints, texts};
+
+/// Attributes of one directory of /sys/kernel/slab; whatever the kernel did not give is absent, never 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Attributes {
+    /// `object_size`: bytes asked for by the creator.
+    pub object_size: Option<u64>,
+    /// `slab_size`: padded bytes of one slot.
+    pub slab_size: Option<u64>,
+    /// `objs_per_slab` of the preferred order.
+    pub objs_per_slab: Option<u64>,
+    /// `order`: log2 of the pages of a slab.
+    pub order: Option<u64>,
+    /// `align` of the slots, bytes.
+    pub align: Option<u64>,
+    /// Bytes of a page when it was scanned.
+    pub page_size: Option<u64>,
+    /// Name of the directory: `:0000192` for a group of merged caches.
+    pub directory: Option<String>,
+    /// All names that lead to it, the one in /proc/slabinfo among them; empty where they were not recorded.
+    pub members: Vec<String>,
+    /// `reclaim_account`: whether the kernel counts its slabs as reclaimable.
+    pub reclaimable: Option<bool>,
+    /// `cpu_partial`: most free objects on the partial list of one CPU.
+    pub cpu_partial: Option<u64>,
+    /// `sheaf_capacity`: objects of a sheaf; 0 for a cache without (6.18 and later).
+    pub sheaf_capacity: Option<u64>,
+}
+
+/// Every scan of every cache.
+#[derive(Debug, Default)]
+pub(super) struct Scans {
+    by_name: HashMap<String, Vec<(Nanos, Attributes)>>,
+    /// The page size that all scans agree on.
+    pub(super) page_sizes: Vec<u64>,
+}
+
+impl Scans {
+    /// From `slab-caches`; where that lacks a cache, object sizes from what the slabinfo tool printed.
+    pub(super) fn read(caches: Option<&Series>, tool: Option<&Series>) -> Self {
+        let mut scans = Scans::default();
+        caches.into_iter().for_each(|series| scans.add(series, false));
+        tool.into_iter().for_each(|series| scans.add(series, true));
+        scans.page_sizes.sort_unstable();
+        scans.page_sizes.dedup();
+        scans
+    }
+
+    fn add(&mut self, series: &Series, is_tool: bool) {
+        let (name, read) = (texts(series, "cache"), reader(series));
+        for row in in_time(series) {
+            let Some(name) = name.text(row) else { continue };
+            if is_tool && self.by_name.contains_key(name) {
+                continue;
+            }
+            let found = read(row);
+            self.page_sizes.extend(found.page_size);
+            match self.by_name.get_mut(name) {
+                Some(scans) => scans.push((at(series, row), found)),
+                None => drop(self.by_name.insert(name.into(), vec![(at(series, row), found)])),
+            }
+        }
+    }
+
+    /// The scans of a cache, in order of time.
+    pub(super) fn of(&self, name: &str) -> &[(Nanos, Attributes)] {
+        self.by_name.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn reader<'a>(series: &'a Series) -> impl Fn(usize) -> Attributes + 'a {
+    let int = |name| ints(series, name);
+    let (object, slab, objs, order) =
+        (int("object_size"), int("slab_size"), int("objs_per_slab"), int("order"));
+    let (align, page, reclaim) = (int("align"), int("page_size"), int("reclaim_account"));
+    let (cpu_partial, sheaf) = (int("cpu_partial"), int("sheaf_capacity"));
+    let (directory, aliases) = (texts(series, "directory"), texts(series, "aliases"));
+    move |row| Attributes {
+        object_size: object.count(row).filter(|size| *size > 0),
+        slab_size: slab.count(row).filter(|size| *size > 0),
+        objs_per_slab: objs.count(row),
+        order: order.count(row),
+        align: align.count(row),
+        page_size: page.count(row).filter(|size| *size > 0),
+        directory: directory.text(row).map(Into::into),
+        members: aliases.text(row).map(members).unwrap_or_default(),
+        reclaimable: reclaim.count(row).map(|flag| flag > 0),
+        cpu_partial: cpu_partial.count(row),
+        sheaf_capacity: sheaf.count(row),
+    }
+}
+
+fn members(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(Into::into).collect()
+}
+
+/// The scan that holds at `at`: the last one before, else the first, and only if its slots are as large.
+pub(super) fn holding(scans: &[(Nanos, Attributes)], at: Nanos, slab_size: u64) -> Option<&Attributes> {
+    let next = scans.partition_point(|(time, _)| *time <= at);
+    let (_, found) = scans.get(next.saturating_sub(1))?;
+    let fits = found.slab_size.is_none_or(|size| size == slab_size);
+    let holds = found.object_size.is_none_or(|size| size <= slab_size);
+    (fits && holds).then_some(found)
+}

@@ -1,0 +1,78 @@
+//! Owns the account of rows: how many were read, used and flagged, and why. It refuses to lose one silently.
+
+use serde::Serialize;
+
+/// Marks on one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RowFlags {
+    /// Its counts were not taken at one instant: more objects than slots, or more slots than its slabs hold.
+    pub torn: bool,
+    /// The kernel extrapolated `active_objs` (more than 10,000 partial slabs on a node, 6.12 and later).
+    pub approximate: bool,
+    /// The source said that a field of it was broken.
+    pub malformed: bool,
+    /// Fewer slots than slabs * objs_per_slab: some slabs are of a smaller order, S is an upper bound.
+    pub smaller_slabs: bool,
+}
+
+impl RowFlags {
+    /// Reads the `flags` column; unknown words count as malformed.
+    pub(super) fn parse(text: &str) -> Self {
+        let mut flags = RowFlags::default();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word {
+                "torn" => flags.torn = true,
+                "approximate" => flags.approximate = true,
+                _ => flags.malformed = true,
+            }
+        }
+        flags
+    }
+
+    /// Whether any mark makes the row's numbers doubtful; smaller slabs are no doubt, but a fact.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.torn || self.approximate || self.malformed
+    }
+}
+
+/// What became of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RowCounts {
+    /// Rows of the series.
+    pub read: usize,
+    /// Rows that every sum contains, flagged ones among them.
+    pub used: usize,
+    /// Rows that cannot be used: a count is missing, below zero, or larger than any memory.
+    pub unusable: usize,
+    /// Used rows with a mark of doubt.
+    pub flagged: usize,
+    /// Used rows marked torn.
+    pub torn: usize,
+    /// Used rows marked approximate.
+    pub approximate: usize,
+    /// Used rows marked malformed.
+    pub malformed: usize,
+    /// Used rows with slabs of a smaller order.
+    pub smaller_slabs: usize,
+    /// Used rows of caches without slabs: they hold 0 bytes and have no efficiency.
+    pub empty: usize,
+}
+
+impl RowCounts {
+    /// Counts one row; nothing stands for an unusable one.
+    pub(super) fn count(&mut self, row: Option<(RowFlags, bool)>) {
+        self.read += 1;
+        let Some((flags, empty)) = row else {
+            self.unusable += 1;
+            return;
+        };
+        self.used += 1;
+        self.flagged += usize::from(flags.any());
+        self.torn += usize::from(flags.torn);
+        self.approximate += usize::from(flags.approximate);
+        self.malformed += usize::from(flags.malformed);
+        self.smaller_slabs += usize::from(flags.smaller_slabs);
+        self.empty += usize::from(empty);
+    }
+}

@@ -1,0 +1,51 @@
+//! Slab efficiency: where the memory of kernel objects goes, over a run and between runs.
+//!
+//! This module takes the series of a run as values ([`Input`]) and gives plain results that serialise. It refuses
+//! files, colours and units for people: runs are read by the archive, results are drawn by `present`.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`usage`] | the definitions: bytes, waste, packing x alignment x occupancy = overall |
+//! | [`mean`] | the same, integrated over time |
+//! | [`recording`] | a run's rows, read once; rows read, used, flagged |
+//! | [`mod@show`] | the table of caches |
+//! | [`mod@timeline`] | usage at every tick; stacked bytes by cache |
+//! | [`mod@histogram`] | how efficiencies are spread |
+//! | [`mod@what_if`] | bytes at another order or object size |
+
+pub mod attributes;
+mod class;
+mod columns;
+pub mod counts;
+mod error;
+mod held;
+mod hidden;
+pub mod histogram;
+mod input;
+pub mod mean;
+mod phase;
+mod ratio;
+mod read;
+pub mod recording;
+mod row;
+pub mod show;
+pub mod timeline;
+pub mod usage;
+pub mod what_if;
+
+pub use attributes::Attributes;
+pub use class::size_class;
+pub use counts::{RowCounts, RowFlags};
+pub use error::SlabError;
+pub use hidden::Hidden;
+pub use histogram::{Histogram, histogram};
+pub use input::{Input, System};
+pub use mean::{Integral, Mean};
+pub use phase::{Phase, phases};
+pub use ratio::Ratio;
+pub use recording::{Cache, Recording};
+pub use row::Observed;
+pub use show::{CacheLine, Order, Show, ShowOptions, show};
+pub use timeline::{Stack, Timeline, stack, timeline};
+pub use usage::{Alignment, Figures, Usage, Waste};
+pub use what_if::{WhatIf, what_if};
