@@ -40,6 +40,7 @@ mod ranks;
 mod sample;
 mod signed_rank;
 mod spread;
+mod theil_sen;
 
 pub use centre::{geometric_mean, mean, median, quantile};
 pub use correlation::{Correlation, drift, effective_size, lag_one_autocorrelation, spearman};
@@ -55,3 +56,4 @@ pub use planning::{Goal, Noise, Pairing, Plan};
 pub use pseudo_median::{WalshAverages, pseudo_median_ratio, pseudo_median_shift};
 pub use signed_rank::{SignedRank, signed_rank};
 pub use spread::{inter_quartile_range, mad, robust_sd, sd};
+pub use theil_sen::theil_sen;

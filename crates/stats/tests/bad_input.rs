@@ -23,7 +23,7 @@ const OF_ONE: [(&str, OfOne); 15] = [
     ("two modes of few", |x| two_modes(&x[..x.len().min(5)]).map(drop)),
 ];
 
-const OF_TWO: [(&str, OfTwo); 7] = [
+const OF_TWO: [(&str, OfTwo); 8] = [
     ("mann-whitney", |x, y| mann_whitney(x, y).map(drop)),
     ("shift", |x, y| hodges_lehmann_shift(x, y, 0.95).map(drop)),
     ("ratio", |x, y| hodges_lehmann_ratio(x, y, 0.95).map(drop)),
@@ -31,6 +31,7 @@ const OF_TWO: [(&str, OfTwo); 7] = [
     ("paired shift", |x, y| pseudo_median_shift(x, y, 0.95).map(drop)),
     ("paired ratio", |x, y| pseudo_median_ratio(x, y, 0.95).map(drop)),
     ("spearman", |x, y| spearman(x, y).map(drop)),
+    ("theil-sen", |x, y| theil_sen(x, y, 0.95).map(drop)),
 ];
 
 #[test]
