@@ -1,4 +1,6 @@
-//! How results are seen: terminal tables and the single-file report.
+//! How results are seen: terminal tables, static figures and the single-file report.
 
+pub mod chart;
 pub mod report;
+pub mod slab;
 pub mod table;

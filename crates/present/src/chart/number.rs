@@ -1,0 +1,62 @@
+//! Owns what a figure's numbers are counted in, and their spelling. It refuses precision: four digits that count.
+
+/// The unit of an axis or a bar.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// bytes, shown in binary units (KiB, MiB)
+    #[default]
+    Bytes,
+    /// a ratio from 0 to 1, shown in per cent
+    Share,
+    /// anything else, by its name; shown as it is
+    Plain(String),
+}
+
+/// How a unit is shown on one axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shown {
+    /// what a stored number is divided by
+    pub(super) divisor: f64,
+    /// what stands at the axis
+    pub(super) name: String,
+}
+
+const BINARY: [(&str, f64); 5] = [
+    ("bytes", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+
+impl Unit {
+    /// The form in which `largest` has one to four digits before the point.
+    pub(super) fn shown(&self, largest: f64) -> Shown {
+        match self {
+            Unit::Bytes => {
+                let fits = BINARY.iter().rev().find(|(_, size)| largest.abs() >= *size);
+                let (name, divisor) = fits.copied().unwrap_or(("bytes", 1.0));
+                Shown { divisor, name: name.into() }
+            }
+            Unit::Share => Shown { divisor: 0.01, name: "%".into() },
+            Unit::Plain(name) => Shown { divisor: 1.0, name: name.clone() },
+        }
+    }
+
+    /// One number with its unit, alone.
+    pub(super) fn text(&self, value: f64) -> String {
+        let shown = self.shown(value);
+        format!("{} {}", significant(value / shown.divisor), shown.name).trim_end().to_owned()
+    }
+}
+
+/// Four digits that count, without zeros at the end.
+pub(super) fn significant(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0".into() } else { value.to_string() };
+    }
+    let before = value.abs().log10().floor() as i32;
+    let decimals = usize::try_from(3 - before).unwrap_or(0).min(9);
+    let text = format!("{value:.decimals$}").replace('-', "−");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}

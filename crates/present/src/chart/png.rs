@@ -1,0 +1,106 @@
+//! Owns PNG: the scene drawn by a small software rasteriser. It refuses another ground than white: a picture in a
+//! mail has no theme.
+
+use tiny_skia::{Color, FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
+use ttf_parser::Face;
+
+use super::font;
+use super::scene::{Anchor, Ink, Mark, Point, Scene};
+
+/// Pixels of the image for each of the scene's: sharp on dense screens and in print.
+const SCALE: f32 = 2.0;
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChartError {
+    /// No image can have this size.
+    #[error("cannot make an image of {width} x {height} pixels")]
+    Size {
+        /// pixels
+        width: f64,
+        /// pixels
+        height: f64,
+    },
+    /// The encoder failed.
+    #[error("cannot write the picture as PNG: {0}")]
+    Encode(String),
+}
+
+/// The scene as a PNG file.
+pub(super) fn bytes(scene: &Scene) -> Result<Vec<u8>, ChartError> {
+    let side = |length: f64| (length * f64::from(SCALE)).ceil().clamp(0.0, 20_000.0) as u32;
+    let mut pixmap = Pixmap::new(side(scene.width), side(scene.height))
+        .ok_or(ChartError::Size { width: scene.width, height: scene.height })?;
+    pixmap.fill(Color::WHITE);
+    let face = font::face();
+    for mark in &scene.marks {
+        draw(&mut pixmap, mark, face.as_ref());
+    }
+    pixmap.encode_png().map_err(|error| ChartError::Encode(error.to_string()))
+}
+
+fn draw(pixmap: &mut Pixmap, mark: &Mark, face: Option<&Face<'_>>) {
+    let scale = Transform::from_scale(SCALE, SCALE);
+    match mark {
+        Mark::Rect { at, width, height, ink, .. } => {
+            let rect = Rect::from_xywh(at.x as f32, at.y as f32, *width as f32, *height as f32);
+            if let Some(rect) = rect {
+                pixmap.fill_rect(rect, &paint(*ink), scale, None);
+            }
+        }
+        Mark::Area { points, ink, .. } => {
+            if let Some(path) = path(points, true) {
+                pixmap.fill_path(&path, &paint(*ink), FillRule::Winding, scale, None);
+            }
+        }
+        Mark::Line { points, ink, width, dashed, .. } => {
+            if let Some(path) = path(points, false) {
+                pixmap.stroke_path(&path, &paint(*ink), &stroke(*width, *dashed), scale, None);
+            }
+        }
+        Mark::Text { at, anchor, size, ink, text } => {
+            let shift = match anchor {
+                Anchor::Start => 0.0,
+                Anchor::Middle => font::width(text, *size) / 2.0,
+                Anchor::End => font::width(text, *size),
+            };
+            let place = scale.pre_translate((at.x - shift) as f32, at.y as f32);
+            if let Some(path) = face.and_then(|face| font::outline(face, text, *size as f32)) {
+                pixmap.fill_path(&path, &paint(*ink), FillRule::Winding, place, None);
+            }
+        }
+    }
+}
+
+fn path(points: &[Point], closed: bool) -> Option<tiny_skia::Path> {
+    let mut builder = PathBuilder::new();
+    let (first, rest) = points.split_first()?;
+    builder.move_to(first.x as f32, first.y as f32);
+    for point in rest {
+        builder.line_to(point.x as f32, point.y as f32);
+    }
+    if closed {
+        builder.close();
+    }
+    builder.finish()
+}
+
+fn stroke(width: f64, dashed: bool) -> Stroke {
+    let dash = if dashed { StrokeDash::new(vec![4.0, 3.0], 0.0) } else { None };
+    Stroke { width: width as f32, line_join: LineJoin::Round, dash, ..Stroke::default() }
+}
+
+fn paint(ink: Ink) -> Paint<'static> {
+    let (colour, opacity) = match ink {
+        Ink::Text => (super::Rgb(0x1b, 0x1b, 0x1b), 255),
+        Ink::Faint => (super::Rgb(0x1b, 0x1b, 0x1b), 173),
+        Ink::Grid => (super::Rgb(0x1b, 0x1b, 0x1b), 38),
+        Ink::Own(colour) => (colour, 255),
+        Ink::Pale(colour) => (colour, 115),
+    };
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(colour.0, colour.1, colour.2, opacity);
+    paint.anti_alias = true;
+    paint
+}

@@ -1,0 +1,142 @@
+//! Figures as golden files, and what must hold for any figure.
+
+use super::*;
+
+fn stacked() -> Stacked {
+    let times: Vec<f64> = (0..40).map(f64::from).collect();
+    let grow = |scale: f64| times.iter().map(|at| scale * 1e6 * (1.0 + at / 10.0)).collect();
+    Stacked {
+        title: "Slab memory by cache".into(),
+        note: "the largest caches; bytes of slabs".into(),
+        unit: Unit::Bytes,
+        layers: vec![
+            Layer::others("45 others", grow(0.8)),
+            Layer::new("ext4_inode_cache", grow(3.0)),
+            Layer::new("dentry & <friends>", grow(1.5)),
+        ],
+        spans: vec![Span { from: 5.0, to: 30.0, name: "fs_mark".into() }],
+        times,
+    }
+}
+
+fn lines() -> Lines {
+    let values: Vec<Option<f64>> =
+        (0..20).map(|at| (at != 9).then(|| 0.93 - 0.002 * f64::from(at))).collect();
+    let low = values.iter().map(|value| value.map(|value| value - 0.02)).collect();
+    Lines {
+        title: "Efficiency over time".into(),
+        note: "objects asked for against slab bytes".into(),
+        unit: Unit::Share,
+        times: (0..20).map(f64::from).collect(),
+        lines: vec![
+            Line { low: Some(low), ..Line::new("overall", values.clone()) },
+            Line { dashed: true, ..Line::new("notebook", values) },
+        ],
+        ..Lines::default()
+    }
+}
+
+fn histogram() -> Histogram {
+    Histogram {
+        title: "Caches by efficiency".into(),
+        unit: Unit::Share,
+        name: "efficiency".into(),
+        heights: Unit::Plain("caches".into()),
+        edges: (0..=20).map(|edge| f64::from(edge) / 20.0).collect(),
+        counts: (0..20).map(|bin| f64::from(bin * bin % 37)).collect(),
+        pointers: vec![("mean".into(), 0.82)],
+        ..Histogram::default()
+    }
+}
+
+fn bars() -> Bars {
+    let bar = |name: &str, parts: Vec<f64>| Bar { name: name.into(), parts, interval: None };
+    Bars {
+        title: "Waste by kind".into(),
+        note: "bytes that no object asked for".into(),
+        unit: Unit::Bytes,
+        parts: ["alignment", "tail", "free"].map(String::from).to_vec(),
+        bars: vec![
+            bar("dentry", vec![1e5, 2e5, 9e5]),
+            bar("a_cache_with_a_very_long_name_indeed_it_is", vec![0.0, 1e5, 0.0]),
+        ],
+    }
+}
+
+fn deltas() -> Bars {
+    let bar = |name: &str, change: f64| Bar {
+        name: name.into(),
+        parts: vec![change],
+        interval: Some((change - 3e5, change + 2e5)),
+    };
+    Bars { title: "Change".into(), bars: vec![bar("dentry", 2e6), bar("filp", -4e5)], ..Bars::default() }
+}
+
+#[test]
+fn figures_read_as_they_were_looked_at() {
+    insta::assert_snapshot!("stacked", stacked().scene().svg(Surface::Paper));
+    insta::assert_snapshot!("lines", lines().scene().svg(Surface::Inline));
+    insta::assert_snapshot!("histogram", histogram().scene().svg(Surface::Paper));
+    insta::assert_snapshot!("bars", bars().scene().svg(Surface::Paper));
+    insta::assert_snapshot!("deltas", deltas().scene().svg(Surface::Paper));
+}
+
+#[test]
+fn a_page_that_forbids_styles_and_scripts_takes_a_figure() {
+    for scene in [stacked().scene(), lines().scene(), histogram().scene(), bars().scene()] {
+        let svg = scene.svg(Surface::Inline);
+        for forbidden in ["style", "<script", "onload", "href", "url("] {
+            assert!(!svg.contains(forbidden), "{forbidden}");
+        }
+        assert!(!svg.contains("<friends>"), "texts are escaped");
+    }
+}
+
+#[test]
+fn a_png_is_a_png_of_twice_the_size_and_not_blank() {
+    for (scene, name) in [
+        (stacked().scene(), "stacked"),
+        (lines().scene(), "lines"),
+        (histogram().scene(), "histogram"),
+        (bars().scene(), "bars"),
+        (deltas().scene(), "deltas"),
+    ] {
+        let png = scene.png().unwrap();
+        if let Some(folder) = std::env::var_os("PERFLAB_LOOK") {
+            std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), &png).unwrap();
+        }
+        let image = tiny_skia::Pixmap::decode_png(&png).unwrap();
+        assert_eq!(f64::from(image.width()), scene.width * 2.0);
+        let dark = image.pixels().iter().filter(|pixel| pixel.red() < 100 && pixel.green() < 100).count();
+        assert!(dark > 200, "{name}: only {dark} dark pixels: where are the texts?");
+    }
+}
+
+#[test]
+fn figures_without_data_say_so() {
+    for scene in [Stacked::default().scene(), Lines::default().scene(), Histogram::default().scene()] {
+        assert!(scene.svg(Surface::Paper).contains("no data"));
+        assert!(scene.png().is_ok());
+    }
+    assert!(Bars::default().scene().png().is_ok());
+}
+
+#[test]
+fn ticks_are_nice_at_any_size() {
+    for power in -9..15 {
+        for lead in [1.0, 1.3, 2.7, 4.9, 9.9] {
+            let span = lead * 10f64.powi(power);
+            let step = ticks::step(span, 6);
+            let count = ticks::multiples(0.0, span, step).len();
+            assert!((3..=13).contains(&count), "{span}: {count} ticks of {step}");
+        }
+    }
+}
+
+#[test]
+fn the_typeface_is_sound() {
+    assert!(font::face().is_some());
+    assert!(font::width("iiii", 12.0) < font::width("mmmm", 12.0));
+    assert_eq!(font::fitted("kmalloc-8k", 12.0, 1000.0), "kmalloc-8k");
+    assert!(font::fitted("a_very_long_cache_name", 12.0, 60.0).ends_with('…'));
+}
