@@ -100,6 +100,16 @@ pub enum ArchiveError {
         /// what was found in it
         reason: String,
     },
+    /// What another tool wrote cannot be imported.
+    #[error("{}{}: {reason}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Foreign {
+        /// the file or folder
+        path: PathBuf,
+        /// the line in the unpacked file, from 1
+        line: Option<u64>,
+        /// what is wrong, and what to do
+        reason: String,
+    },
     /// A series that this run does not have.
     #[error("run {id} has no series `{monitor}`: {hint}")]
     NoSeries {
@@ -116,6 +126,11 @@ impl ArchiveError {
     /// For `map_err`: an I/O error about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ArchiveError::Io { what, path: path.into(), source }
+    }
+
+    /// What another tool wrote at `path` cannot be imported.
+    pub(crate) fn foreign(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
+        ArchiveError::Foreign { path: path.into(), line, reason: reason.into() }
     }
 
     /// For `map_err`: `path` is not what it should be.

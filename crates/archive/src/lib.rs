@@ -14,6 +14,7 @@
 //! | [`events`] | reading a journal, line by line |
 //! | [`retention`] | which runs to let go of |
 //! | [`portable`] | a run as a single file |
+//! | [`mod@import`] | other tools' results as runs |
 //! | [`id`] | run ids and their shortest prefixes |
 //! | [`error`] | what can go wrong, naming the path |
 //!
@@ -31,6 +32,7 @@
 pub mod error;
 pub mod events;
 pub mod id;
+pub mod import;
 pub mod portable;
 pub mod recorder;
 pub mod retention;
@@ -53,6 +55,7 @@ mod table;
 pub use error::ArchiveError;
 pub use events::Events;
 pub use id::new_run_id;
+pub use import::{Imported, Kind, Options, Remark, Took, import_foreign};
 pub use portable::{export, import};
 pub use recorder::Recorder;
 pub use retention::{Policy, Pruned};

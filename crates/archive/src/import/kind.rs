@@ -1,0 +1,83 @@
+//! The kinds of foreign results, and which one a path is.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use super::{Options, Source, dump, lkp, sysfs};
+use crate::ArchiveError;
+
+/// A kind of foreign result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The result folder of one lkp-tests run, or any part of it.
+    Lkp,
+    /// One log: `/proc/slabinfo` dumped once or again and again, or the kernel's slabinfo tool, or meminfo.
+    Dump,
+    /// A copy of `/sys/kernel/slab`, alone or in a copied root.
+    Sysfs,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 3] = [Kind::Lkp, Kind::Dump, Kind::Sysfs];
+
+    /// Its name on the command line and in facts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Lkp => "lkp",
+            Kind::Dump => "dump",
+            Kind::Sysfs => "sysfs",
+        }
+    }
+
+    /// What it is, in a line of help.
+    pub fn about(self) -> &'static str {
+        match self {
+            Kind::Lkp => {
+                "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark"
+            }
+            Kind::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
+            Kind::Sysfs => "copy of /sys/kernel/slab",
+        }
+    }
+
+    /// What `path` looks like.
+    ///
+    /// # Errors
+    /// It is not there, or looks like nothing that is known.
+    pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
+        let found = std::fs::metadata(path).map_err(ArchiveError::io("read", path))?;
+        if found.is_file() {
+            return Ok(Kind::Dump);
+        }
+        let known = [(Kind::Lkp, lkp::looks(path)), (Kind::Sysfs, sysfs::looks(path))];
+        let kind = known.into_iter().find(|(_, looks)| *looks).map(|(kind, _)| kind);
+        kind.ok_or_else(|| {
+            let wanted: Vec<String> =
+                Kind::ALL.iter().map(|kind| format!("{} ({})", kind.name(), kind.about())).collect();
+            ArchiveError::foreign(path, None, format!("it looks like none of {}", wanted.join("; ")))
+        })
+    }
+
+    /// The events of `path`, taken for this kind.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or whose beginning is not what it should be.
+    pub fn open(self, path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+        match self {
+            Kind::Lkp => lkp::open(path, options),
+            Kind::Dump => dump::open(path, options),
+            Kind::Sysfs => sysfs::open(path, options),
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Kind::ALL.map(Kind::name).join(", ");
+        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no kind of import: {}", names()))
+    }
+}

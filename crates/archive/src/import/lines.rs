@@ -1,0 +1,138 @@
+//! A file line by line, unpacked on the way. Owns what keeps a hostile file from costing more than a long
+//! one: lines are cut at a length, and a file that grows beyond reason while it is unpacked is refused.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::ArchiveError;
+
+/// The longest line that is held; the rest of a longer one is passed over.
+const LONGEST: u64 = 64 * 1024;
+/// Unpacked bytes that any file may have.
+const ALWAYS: u64 = 64 << 20;
+/// Unpacked bytes a packed byte beyond that: idle logs reach about 200, deflate ends at 1032.
+const RATIO: u64 = 400;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// One line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// From 1.
+    pub(crate) number: u64,
+    /// Without its end.
+    pub(crate) text: &'a str,
+    /// Whether it ends with a line end, and was not cut.
+    pub(crate) whole: bool,
+}
+
+/// The lines of one file.
+pub(crate) struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    bytes: Vec<u8>,
+    lossy: String,
+    number: u64,
+    unpacked: u64,
+    limit: u64,
+    broken: Option<String>,
+}
+
+impl Lines {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
+        let size = file.metadata().map_or(0, |found| found.len());
+        let mut file = BufReader::with_capacity(64 * 1024, file);
+        let packed = file.fill_buf().map_err(ArchiveError::io("read", path))?.starts_with(&GZIP);
+        if !packed {
+            return Ok(Lines::of(path, Box::new(file), u64::MAX));
+        }
+        let unpacked = BufReader::with_capacity(64 * 1024, MultiGzDecoder::new(file));
+        Ok(Lines::of(path, Box::new(unpacked), ALWAYS.max(size.saturating_mul(RATIO))))
+    }
+
+    /// Lines from anywhere; `path` is for messages, `limit` what it may come to in bytes.
+    pub(crate) fn of(path: &Path, reader: Box<dyn BufRead + Send>, limit: u64) -> Self {
+        let (bytes, lossy) = (Vec::new(), String::new());
+        Lines { path: path.into(), reader, bytes, lossy, number: 0, unpacked: 0, limit, broken: None }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Why the file ended before its end, if it did.
+    pub(crate) fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// The next line; nothing at the end. A packed file that breaks off ends there, see [`Lines::broken`].
+    pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, ArchiveError> {
+        self.bytes.clear();
+        let ended = self.fill()?;
+        if self.bytes.is_empty() && ended {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.unpacked > self.limit {
+            let reason = format!("it unpacks to more than {RATIO} times its size: refused as a trap");
+            return Err(ArchiveError::foreign(&self.path, Some(self.number), reason));
+        }
+        let whole = self.bytes.pop_if(|last| *last == b'\n').is_some();
+        let text = match str::from_utf8(&self.bytes) {
+            Ok(text) => text,
+            Err(_) => {
+                self.lossy = String::from_utf8_lossy(&self.bytes).into_owned();
+                &self.lossy
+            }
+        };
+        Ok(Some(Line { number: self.number, text: text.trim_end_matches('\r'), whole }))
+    }
+
+    /// Reads a line into `bytes`; whether the file is over.
+    fn fill(&mut self) -> Result<bool, ArchiveError> {
+        if self.broken.is_some() {
+            return Ok(true);
+        }
+        let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes);
+        let read = read.and_then(|read| self.pass_over().map(|more| read as u64 + more));
+        match read {
+            Ok(read) => {
+                self.unpacked += read;
+                Ok(read == 0)
+            }
+            Err(error) if unpacking(&error) => {
+                self.broken = Some(format!("it breaks off after line {}: {error}", self.number));
+                Ok(true)
+            }
+            Err(error) => Err(ArchiveError::io("read", &self.path)(error)),
+        }
+    }
+
+    /// The rest of a line that is too long, without holding it. Returns how long it was.
+    fn pass_over(&mut self) -> io::Result<u64> {
+        let mut passed = 0;
+        if (self.bytes.len() as u64) < LONGEST || self.bytes.ends_with(b"\n") {
+            return Ok(passed);
+        }
+        while self.unpacked + passed <= self.limit {
+            let buffer = self.reader.fill_buf()?;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let length = end.map_or(buffer.len(), |end| end + 1);
+            self.reader.consume(length);
+            passed += length as u64;
+            if end.is_some() || length == 0 {
+                break;
+            }
+        }
+        Ok(passed)
+    }
+}
+
+fn unpacking(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
+}

@@ -1,0 +1,202 @@
+//! The result folder of one run of lkp-tests, or whatever part of it somebody kept. Each monitor's log is a
+//! series; what the benchmark reported are samples; the job says what it was.
+
+use std::path::{Path, PathBuf};
+
+use perflab_model::{Cell, Nanos, Value};
+
+use super::feed::Feed;
+use super::job::{Job, ResultPath};
+use super::lines::Lines;
+use super::log::{Log, Ticks};
+use super::meminfo::Meminfo;
+use super::page_size::{self, PageSize};
+use super::session::{Benchmark, Session, Story};
+use super::slabinfo::Slabinfo;
+use super::slabinfo_tool::SlabinfoTool;
+use super::took::{Read, Took};
+use super::{Kind, Options, Source, dump, fsmark, orders, timed};
+use crate::ArchiveError;
+
+/// Files that make a folder one of lkp's.
+const MEMBERS: &[&str] =
+    &["slabinfo", "slabinfo_tool", "orders", "job.yaml", "job", "meminfo", "fsmark", "fsmark.time"];
+/// The largest text that is kept with the run.
+const TEXT: u64 = 1 << 20;
+
+pub(crate) fn looks(path: &Path) -> bool {
+    MEMBERS.iter().any(|name| member(path, name).is_some())
+}
+
+fn member(path: &Path, name: &str) -> Option<PathBuf> {
+    [path.join(name), path.join(format!("{name}.gz"))].into_iter().find(|file| file.is_file())
+}
+
+/// The small files of a folder.
+#[derive(Default)]
+struct Papers {
+    texts: Vec<(String, bool, String)>,
+    took: Vec<Took>,
+}
+
+impl Papers {
+    /// Reads a text and keeps it; empty where it is not there.
+    fn text(&mut self, path: &Path, name: &str, of_benchmark: bool) -> Result<String, ArchiveError> {
+        let Some(file) = member(path, name) else { return Ok(String::new()) };
+        let mut lines = Lines::open(&file)?;
+        let mut text = String::new();
+        while let Some(line) = lines.next()? {
+            text.push_str(line.text);
+            text.push('\n');
+            if text.len() as u64 > TEXT {
+                let reason = format!("it is longer than {TEXT} bytes, so it is not lkp's");
+                return Err(ArchiveError::foreign(&file, Some(line.number), reason));
+            }
+        }
+        if !text.is_empty() {
+            self.texts.push((name.into(), of_benchmark, text.clone()));
+        }
+        Ok(text)
+    }
+
+    fn took(&mut self, path: &Path, name: &str, became: &'static str, read: u64, missing: Option<&str>) {
+        let Some(file) = member(path, name) else { return };
+        let mut took = Took::of(&file, became);
+        (0..read).for_each(|_| took.count(0, Read::Used));
+        missing.into_iter().for_each(|note| took.note(note));
+        self.took.push(took);
+    }
+}
+
+/// The events of a folder.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+    let mut papers = Papers::default();
+    let study_text = papers.text(path, "job.yaml", false)?;
+    let job = Job::parse(&study_text);
+    let result = papers.text(path, "job", false)?;
+    let report = fsmark::parse(&papers.text(path, "fsmark", true)?);
+    let time = timed::parse(&papers.text(path, "fsmark.time", true)?);
+    let told = options.page_size.map(dump::told);
+    let stated = time.page_size.map(|bytes| PageSize { bytes, source: "fsmark.time".into() });
+    let page = told.or(stated);
+    let mut feeds = logs(path, page.as_ref())?;
+    let mut story = told_by(path, &job, &result);
+    let found = page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story);
+    missing(path, &mut story);
+    let (values, read) = (report.values.len() as u64, time.values.len() as u64);
+    papers.took(path, "job.yaml", "facts", job.0.len() as u64, None);
+    papers.took(path, "fsmark", "samples", values, (values == 0).then_some("it has no line of results"));
+    papers.took(path, "fsmark.time", "samples", read, (read == 0).then_some("it has no known line"));
+    story.benchmark = benchmark(report, time, &feeds);
+    (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
+    machine(&mut story, &job, &feeds);
+    if let Some(file) = member(path, "orders") {
+        feeds.insert(0, orders::open(&file, found)?);
+    }
+    if feeds.iter().all(Feed::is_over) && story.benchmark.is_none() {
+        return Err(ArchiveError::foreign(path, None, nothing(&feeds)));
+    }
+    Ok(Box::new(Session::new(Kind::Lkp, path, options, story, feeds)))
+}
+
+fn nothing(feeds: &[Feed]) -> String {
+    let empty: Vec<String> = feeds.iter().map(|feed| feed.took().name()).collect();
+    match empty.is_empty() {
+        true => "there is no slabinfo, slabinfo_tool, meminfo, orders or fsmark in it".into(),
+        false => format!("its logs are empty: {}", empty.join(", ")),
+    }
+}
+
+/// The logs that are there.
+fn logs(path: &Path, page: Option<&PageSize>) -> Result<Vec<Feed>, ArchiveError> {
+    let mut logs: Vec<Box<dyn Ticks>> = Vec::new();
+    if let Some(file) = member(path, "slabinfo") {
+        logs.push(Box::new(Log::open(&file, Slabinfo::new(page.cloned()))?));
+    }
+    if let Some(file) = member(path, "slabinfo_tool") {
+        logs.push(Box::new(Log::open(&file, SlabinfoTool)?));
+    }
+    if let Some(file) = member(path, "meminfo") {
+        logs.push(Box::new(Log::open(&file, Meminfo::default())?));
+    }
+    logs.into_iter().map(Feed::open).collect()
+}
+
+/// What the lack of a file means, where somebody might look for it.
+fn missing(path: &Path, story: &mut Story) {
+    let lacks = |name| member(path, name).is_none();
+    if lacks("orders") && !lacks("slabinfo") {
+        let message =
+            "there is no file `orders`: orders are those of slabinfo's column pagesperslab (2 to the order)";
+        let advice = "nothing is lost, unless an analysis by the notebook's own method is wanted";
+        story.notes.push((message.into(), advice.into()));
+    }
+    if lacks("slabinfo") {
+        let advice =
+            "the other logs are imported; copy the monitor's log beside them for bytes and occupancy";
+        story.notes.push(("there is no log of /proc/slabinfo in this folder".into(), advice.into()));
+    }
+}
+
+fn benchmark(report: fsmark::Report, time: timed::Timed, feeds: &[Feed]) -> Option<Benchmark> {
+    let span = feeds.iter().filter_map(Feed::first_time).min().and_then(|near| report.span(near));
+    let values: Vec<_> = report.values.into_iter().chain(time.values).collect();
+    let any = !values.is_empty();
+    any.then(|| Benchmark { workload: "fs_mark".into(), parameters: report.parameters, values, span })
+}
+
+/// Title, target and facts, from the job and the result path.
+fn told_by(path: &Path, job: &Job, result: &str) -> Story {
+    let absolute = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let known = ResultPath::parse(result)
+        .or_else(|| ResultPath::parse(job.get("result_root")?))
+        .or_else(|| ResultPath::parse(&absolute.to_string_lossy()));
+    let testcase = || job.get("testcase").or(job.get("suite")).unwrap_or("result").to_owned();
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let title = match &known {
+        Some(known) => format!("lkp {} {}", known.testcase, known.parameters),
+        None => format!("lkp {} {name}", testcase()),
+    };
+    let machine = known.as_ref().map(|known| known.machine.clone());
+    let machine = machine.or_else(|| job.get("testbox").map(String::from));
+    let which = known.as_ref().map_or(String::new(), |known| format!(" (run {})", known.run));
+    let mut story = Story {
+        title,
+        description: format!("Imported from {}: the result of lkp-tests{which}.", path.display()),
+        reference: job.get("job_origin").map(String::from),
+        target: machine.unwrap_or_else(|| "imported".into()),
+        ..Story::default()
+    };
+    for (key, value) in &job.0 {
+        story.facts.add(&format!("job.{key}"), value.as_str(), "job.yaml");
+    }
+    if let Some(known) = known {
+        story.facts.add("kernel.release", known.commit.as_str(), "result path of the job");
+        story.facts.add("job.run", known.run.as_str(), "result path of the job");
+    } else if let Some(commit) = job.get("commit") {
+        story.facts.add("kernel.release", commit, "job.yaml: commit");
+    }
+    story
+}
+
+/// What the machine was.
+fn machine(story: &mut Story, job: &Job, feeds: &[Feed]) {
+    if let Some(cpus) = job.get("nr_cpu").and_then(|cpus| cpus.parse::<i64>().ok()) {
+        story.facts.add("cpu.online", cpus, "job.yaml: nr_cpu");
+    }
+    if let Some(arch) = job.get("arch") {
+        story.facts.add("cpu.architecture", arch, "job.yaml: arch");
+    }
+    let total =
+        feeds.iter().filter(|feed| feed.series() == "meminfo").find_map(|feed| feed.first_cell("MemTotal"));
+    if let Some(Cell::Int(total)) = total {
+        story.facts.add("memory.total", Value::Int(*total), "meminfo: MemTotal");
+    }
+    let begun = feeds.iter().filter_map(Feed::first_time).min().unwrap_or(Nanos(0));
+    let span = story.benchmark.as_ref().and_then(|benchmark| benchmark.span);
+    if let Some((begin, end)) = span {
+        let text = format!("{} to {} from the first dump", begin.since(begun), end.since(begun));
+        let source = "fsmark: its local time moved by whole quarters of an hour; files / files/s";
+        story.facts.add("import.benchmark", text.as_str(), source);
+    }
+}

@@ -1,0 +1,247 @@
+//! A log of dumps: each begins with `time: EPOCH`, or, where nobody wrote times, with its own head. Owns
+//! where a tick begins and ends; what a line within it means is its [`Format`]'s.
+
+use std::path::Path;
+
+use perflab_model::{Column, Nanos, Row};
+
+use super::lines::{Line, Lines};
+use super::took::{Read, Took};
+use crate::ArchiveError;
+
+/// Lines of one tick at most: it is held in memory.
+const LONGEST_TICK: u64 = 200_000;
+const SECOND: f64 = 1e9;
+
+/// What a line of a dump is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// the first of a dump
+    Head,
+    /// the first of a dump, and a row
+    HeadRow,
+    /// of no meaning
+    Comment,
+    /// a row
+    Row,
+}
+
+impl Role {
+    fn heads(self) -> bool {
+        matches!(self, Role::Head | Role::HeadRow)
+    }
+}
+
+/// The format of one kind of dump.
+pub(crate) trait Format {
+    /// The series that it becomes.
+    const SERIES: &'static str;
+    /// Where the numbers came from on the recorded machine.
+    const SOURCE: &'static str;
+
+    /// What `text` is; an error ends the import, as what follows would be misread.
+    fn role(&self, text: &str) -> Result<Role, String>;
+
+    /// Reads a row into `rows`.
+    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read;
+
+    /// Ends a tick; an error ends the import.
+    fn end(&mut self, rows: &mut Vec<Row>) -> Result<(), String> {
+        let _ = rows;
+        Ok(())
+    }
+
+    /// The columns, asked for after the first tick.
+    fn columns(&self) -> Vec<Column>;
+
+    /// The page size that the rows fit, in bytes, where they say so; asked for after the first tick.
+    fn page_size(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// One dump.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tick {
+    /// Nanoseconds since 1970, where the log says.
+    pub(crate) time: Option<Nanos>,
+    /// Its rows.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Something that gives ticks in order.
+pub(crate) trait Ticks {
+    fn series(&self) -> &'static str;
+    fn source(&self) -> &'static str;
+    fn columns(&self) -> Vec<Column>;
+    fn page_size(&self) -> Option<u64>;
+    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError>;
+    fn took(&mut self) -> &mut Took;
+    fn took_so_far(&self) -> &Took;
+}
+
+/// A dump that is being read.
+struct Open {
+    line: u64,
+    time: Result<Option<Nanos>, String>,
+    headed: bool,
+    rows: Vec<Row>,
+}
+
+/// A log in one format.
+pub(crate) struct Log<F> {
+    lines: Lines,
+    format: F,
+    took: Took,
+    open: Option<Open>,
+    over: bool,
+    headless: bool,
+}
+
+impl<F: Format> Log<F> {
+    pub(crate) fn open(path: &Path, format: F) -> Result<Self, ArchiveError> {
+        Ok(Log::of(Lines::open(path)?, format))
+    }
+
+    pub(crate) fn of(lines: Lines, format: F) -> Self {
+        let took = Took::of(lines.path(), F::SERIES);
+        Log { lines, format, took, open: None, over: false, headless: false }
+    }
+
+    /// Reads lines until a dump is complete.
+    fn read(&mut self) -> Result<Option<Tick>, ArchiveError> {
+        while !self.over {
+            let done = self.line()?;
+            if let Some(tick) = done.map(|open| self.close(open)).transpose()?.flatten() {
+                return Ok(Some(tick));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes one line; gives the dump that it ends.
+    fn line(&mut self) -> Result<Option<Open>, ArchiveError> {
+        let Some(line) = self.lines.next()? else {
+            self.over = true;
+            return Ok(self.open.take());
+        };
+        if let Some(time) = line.text.strip_prefix("time:") {
+            return Ok(self.open.replace(Open::at(line.number, stamp(time))));
+        }
+        if line.text.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let number = line.number;
+        let role = match self.format.role(line.text) {
+            Ok(role) => role,
+            Err(reason) => return Err(self.refused(number, reason)),
+        };
+        let begins = role.heads() && self.open.as_ref().is_none_or(|open| open.headed);
+        let ended = if begins { self.open.replace(Open::at(number, Ok(None))) } else { None };
+        let open = self.open.get_or_insert_with(|| Open::at(number, Ok(None)));
+        open.headed |= role.heads();
+        if matches!(role, Role::Row | Role::HeadRow) {
+            self.headless |= !open.headed;
+            let read = row(open, line, &mut self.format);
+            self.took.count(number, read);
+        }
+        self.bounded(number)?;
+        Ok(ended)
+    }
+
+    /// A dump is held in memory, so it may not go on for ever.
+    fn bounded(&self, number: u64) -> Result<(), ArchiveError> {
+        match self.open.as_ref().is_some_and(|open| number - open.line > LONGEST_TICK) {
+            true => Err(self.refused(number, format!("no dump ends within {LONGEST_TICK} lines"))),
+            false => Ok(()),
+        }
+    }
+
+    fn close(&mut self, mut open: Open) -> Result<Option<Tick>, ArchiveError> {
+        self.format.end(&mut open.rows).map_err(|reason| self.refused(open.line, reason))?;
+        if let Err(reason) = open.time {
+            self.took.note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
+            return Ok(None);
+        }
+        if open.rows.is_empty() {
+            self.took.note(format!("line {}: this dump has no rows", open.line));
+        }
+        self.took.ticks += 1;
+        Ok(Some(Tick { time: open.time.unwrap_or_default(), rows: open.rows }))
+    }
+
+    fn refused(&self, line: u64, reason: String) -> ArchiveError {
+        ArchiveError::foreign(self.lines.path(), Some(line), reason)
+    }
+
+    /// Notes that can only be made at the end.
+    fn end(&mut self) {
+        if let Some(reason) = self.lines.broken() {
+            let reason = reason.to_owned();
+            self.took.note(reason);
+        }
+        if std::mem::take(&mut self.headless) {
+            self.took
+                .note("some dumps lack the lines that name version and columns: taken as the usual ones");
+        }
+    }
+}
+
+impl<F: Format> Ticks for Log<F> {
+    fn series(&self) -> &'static str {
+        F::SERIES
+    }
+
+    fn source(&self) -> &'static str {
+        F::SOURCE
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.format.columns()
+    }
+
+    fn page_size(&self) -> Option<u64> {
+        self.format.page_size()
+    }
+
+    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError> {
+        let before = self.over;
+        let tick = self.read()?;
+        if self.over && !before {
+            self.end();
+        }
+        Ok(tick)
+    }
+
+    fn took(&mut self) -> &mut Took {
+        &mut self.took
+    }
+
+    fn took_so_far(&self) -> &Took {
+        &self.took
+    }
+}
+
+impl Open {
+    fn at(line: u64, time: Result<Option<Nanos>, String>) -> Self {
+        Open { line, time, headed: false, rows: Vec::new() }
+    }
+}
+
+fn row<F: Format>(open: &mut Open, line: Line<'_>, format: &mut F) -> Read {
+    match &open.time {
+        Ok(_) => format.row(line, &mut open.rows),
+        Err(reason) => Read::Unusable(reason.clone()),
+    }
+}
+
+/// `1570815211`, or with a fraction.
+fn stamp(text: &str) -> Result<Option<Nanos>, String> {
+    let text = text.trim_ascii();
+    let whole = text.parse::<u64>().ok().and_then(|seconds| seconds.checked_mul(1_000_000_000));
+    let fraction =
+        || text.parse::<f64>().ok().filter(|time| (0.0..9e9).contains(time)).map(|t| (t * SECOND) as u64);
+    let time = whole.filter(|time| *time < 9_000_000_000 * 1_000_000_000).or_else(fraction);
+    time.map(|time| Some(Nanos(time)))
+        .ok_or_else(|| format!("`time: {text}` is no time in seconds since 1970"))
+}

@@ -1,0 +1,49 @@
+//! Other tools' results as one more source of events: what they wrote becomes an ordinary run.
+//!
+//! Owns the way from foreign files to [`perflab_model::Event`]s; the recorder takes it from there, so an
+//! imported run is listed, shown, exported and reported like any other. Refuses to guess: what a file does
+//! not say is missing, what had to be assumed is a warning of the run, and no row is dropped in silence
+//! (see [`Took`]). Memory is bounded by one tick of each log, however long a log is and however well it
+//! was compressed.
+//!
+//! A kind of foreign result is one module that gives a [`Source`]; [`Kind`] is where it is listed and
+//! guessed.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `foreign` | [`import_foreign`]: from a path to a run |
+//! | `kind` | the kinds, and which one a path is |
+//! | `source` | what every kind gives |
+//! | `lkp`, `dump`, `sysfs` | a kind each |
+//! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed` | a file's format each |
+//! | `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
+//! | `took` | what was read of each file |
+
+mod column;
+mod dump;
+mod feed;
+mod foreign;
+mod fsmark;
+mod job;
+mod kind;
+mod lines;
+mod lkp;
+mod log;
+mod meminfo;
+mod orders;
+mod page_size;
+mod session;
+mod slabinfo;
+mod slabinfo_tool;
+mod source;
+mod sysfs;
+mod timed;
+mod took;
+
+pub use foreign::{Imported, Options, import_foreign};
+pub use kind::Kind;
+pub use source::Source;
+pub use took::{Remark, Took};
+
+#[cfg(test)]
+mod tests;

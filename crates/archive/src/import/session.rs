@@ -1,0 +1,268 @@
+//! Logs and what is known around them, told as the events of one run.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::SystemTime;
+
+use indexmap::IndexMap;
+use perflab_model::manifest::Anchor;
+use perflab_model::quantity::Span;
+use perflab_model::study::{Order, RunRules, WorkloadUse};
+use perflab_model::{
+    Case, Direction, Event, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Outcome, Overhead, Plan, Sample,
+    Slot, Status, Study, Unit, Value, What,
+};
+
+use super::feed::Feed;
+use super::{Kind, Options, Source, Took};
+use crate::{ArchiveError, new_run_id};
+
+/// A benchmark that ran while the logs were written: one execution.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Benchmark {
+    /// Its name in perflab's catalogue.
+    pub(crate) workload: String,
+    /// How it was called.
+    pub(crate) parameters: IndexMap<String, Value>,
+    /// What came out.
+    pub(crate) values: Vec<(Metric, f64)>,
+    /// From when to when, since 1970, where the files say.
+    pub(crate) span: Option<(Nanos, Nanos)>,
+}
+
+/// A metric of an imported benchmark.
+pub(crate) fn metric(name: &str, unit: &str, direction: Direction, primary: bool) -> Metric {
+    Metric { name: name.into(), unit: Unit::new(unit), direction, primary }
+}
+
+/// What is known of a run besides its logs.
+#[derive(Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) reference: Option<String>,
+    /// The machine's name.
+    pub(crate) target: String,
+    /// The other tool's own description of what it did.
+    pub(crate) study_text: String,
+    pub(crate) facts: Facts,
+    pub(crate) benchmark: Option<Benchmark>,
+    /// Texts that are kept as they are: name, whether the benchmark wrote it, text.
+    pub(crate) texts: Vec<(String, bool, String)>,
+    /// What was taken of files that are no logs.
+    pub(crate) took: Vec<Took>,
+    /// What a person should know: what, and what to do.
+    pub(crate) notes: Vec<(String, String)>,
+}
+
+/// The events of an import.
+pub(crate) struct Session {
+    story: Story,
+    anchor: Nanos,
+    feeds: Vec<Feed>,
+    queue: VecDeque<Event>,
+    last: Nanos,
+    over: bool,
+}
+
+impl Session {
+    pub(crate) fn new(
+        kind: Kind,
+        path: &Path,
+        options: &Options,
+        mut story: Story,
+        feeds: Vec<Feed>,
+    ) -> Self {
+        let anchor = feeds.iter().filter_map(Feed::first_time).min();
+        let anchor = anchor.unwrap_or_else(|| undated(path, &mut story));
+        story.facts.add("import.kind", kind.name(), "perflab");
+        story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
+        let manifest = manifest(path, options, &story, &feeds, anchor);
+        let mut session =
+            Session { story, anchor, feeds, queue: VecDeque::new(), last: Nanos(0), over: false };
+        session.begin(manifest);
+        session
+    }
+
+    fn tell(&mut self, what: What) {
+        self.queue.push_back(Event { at: self.last, what });
+    }
+
+    fn begin(&mut self, manifest: Manifest) {
+        self.tell(What::Began(Box::new(manifest)));
+        for (name, of_benchmark, text) in std::mem::take(&mut self.story.texts) {
+            self.tell(What::Output { slot: of_benchmark.then_some(0), name, text });
+        }
+        let schemas: Vec<_> = self.feeds.iter().filter(|feed| !feed.is_over()).map(Feed::schema).collect();
+        schemas.into_iter().for_each(|schema| self.tell(What::SeriesOpened(schema)));
+        if self.story.benchmark.is_some() {
+            self.tell(What::IterationBegan { slot: 0 });
+        }
+    }
+
+    /// The next tick of all logs, in order of time.
+    fn tick(&mut self) -> Result<Option<Event>, ArchiveError> {
+        let anchor = self.anchor;
+        let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_at(anchor)?, feed)));
+        let Some((_, feed)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
+        let monitor = feed.series().to_owned();
+        let tick = feed.pop(anchor)?;
+        Ok(tick.map(|(at, rows)| {
+            self.last = self.last.max(at);
+            Event { at, what: What::Rows { monitor, rows } }
+        }))
+    }
+
+    fn end(&mut self) {
+        self.over = true;
+        if let Some(benchmark) = self.story.benchmark.take() {
+            self.results(benchmark);
+        }
+        let mut counts = Facts::default();
+        for took in self.took() {
+            counts.add(&format!("import.rows.{}", took.name()), took.counts().as_str(), "perflab");
+            warnings(&took).into_iter().for_each(|warning| self.tell(warning));
+        }
+        for (message, advice) in std::mem::take(&mut self.story.notes) {
+            self.tell(What::Warning { message, advice });
+        }
+        self.tell(What::Facts(counts));
+        let overhead = Overhead { wall: self.last, ..Overhead::default() };
+        self.tell(What::Ended { status: Status::Finished, overhead });
+    }
+
+    fn results(&mut self, benchmark: Benchmark) {
+        let anchor = self.anchor;
+        let whole = (Nanos(0), self.last);
+        let (start, end) =
+            benchmark.span.map_or(whole, |(begin, end)| (begin.since(anchor), end.since(anchor)));
+        for (metric, value) in benchmark.values {
+            let Metric { name, unit, direction, primary } = metric;
+            let (boot, case, iteration) = (0, 0, 0);
+            let sample =
+                Sample { boot, case, iteration, metric: name, value, unit, direction, primary, start, end };
+            self.tell(What::Sample(sample));
+        }
+        self.tell(What::IterationEnded { slot: 0, outcome: Outcome::Ok, start, end });
+    }
+}
+
+impl Iterator for Session {
+    type Item = Result<Event, ArchiveError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(event) = self.queue.pop_front() {
+            return Some(Ok(event));
+        }
+        if self.over {
+            return None;
+        }
+        let tick = self.tick().transpose();
+        if matches!(tick, Some(Err(_))) {
+            self.over = true;
+        }
+        tick.or_else(|| {
+            self.end();
+            self.queue.pop_front().map(Ok)
+        })
+    }
+}
+
+impl Source for Session {
+    fn took(&self) -> Vec<Took> {
+        self.feeds.iter().map(Feed::took).chain(self.story.took.iter().cloned()).collect()
+    }
+}
+
+/// Without any time in the files, the run is dated by the file's own.
+fn undated(path: &Path, story: &mut Story) -> Nanos {
+    let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    story.notes.push((
+        "the files give no time: the run is dated by the file's last change".into(),
+        "put a line `time: EPOCH` before each dump, as in `(date +'time: %s'; cat /proc/slabinfo)`".into(),
+    ));
+    since.map_or(Nanos(0), Nanos::from)
+}
+
+fn warnings(took: &Took) -> Vec<What> {
+    let file = took.name();
+    let mut warnings = Vec::new();
+    if let Some(first) = took.unusable.first().or(took.flagged.first()) {
+        let message =
+            format!("{file}: {}; the first at line {}: {}", took.counts(), first.line, first.reason);
+        let advice =
+            "rows that are flagged say so in their column `flags`; look at the file where lines are unusable";
+        warnings.push(What::Warning { message, advice: advice.into() });
+    }
+    let note = |note: &String| What::Warning {
+        message: format!("{file}: {note}"),
+        advice: "take it into account when reading this run".into(),
+    };
+    warnings.extend(took.notes.iter().map(note));
+    warnings
+}
+
+fn manifest(path: &Path, options: &Options, story: &Story, feeds: &[Feed], anchor: Nanos) -> Manifest {
+    Manifest {
+        format: FORMAT_VERSION,
+        writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
+        id: new_run_id(),
+        label: options.label.clone(),
+        study: study(story, feeds),
+        study_text: story.study_text.clone(),
+        study_file: path.to_string_lossy().into(),
+        plan: plan(story.benchmark.as_ref()),
+        facts: story.facts.clone(),
+        boot_id: String::new(),
+        target: story.target.clone(),
+        anchor: Anchor { monotonic: Nanos(0), realtime: anchor },
+        status: Status::Running,
+        overhead: Overhead::default(),
+    }
+}
+
+/// The study that it was: what ran, and what was recorded. Nothing of it can be run again by perflab.
+fn study(story: &Story, feeds: &[Feed]) -> Study {
+    let used = |benchmark: &Benchmark| {
+        let parameters = benchmark.parameters.clone();
+        (benchmark.workload.clone(), WorkloadUse { parameters, ..WorkloadUse::default() })
+    };
+    let monitor = |feed: &Feed| (feed.series().to_owned(), Span(feed.schema().interval));
+    let logs = feeds.iter().filter(|feed| !feed.is_over());
+    Study {
+        title: story.title.clone(),
+        description: Some(story.description.clone()),
+        reference: story.reference.clone(),
+        values: IndexMap::new(),
+        run: RunRules { iterations: 1, warmup: 0, order: Order::Sequential, ..RunRules::default() },
+        workload: story.benchmark.iter().map(used).collect(),
+        factor: IndexMap::new(),
+        monitors: logs.map(monitor).collect(),
+        facts: None,
+        metric: IndexMap::new(),
+        disk: None,
+    }
+}
+
+/// One case with one iteration where a benchmark's results are there; else none: nothing was run that is known.
+fn plan(benchmark: Option<&Benchmark>) -> Plan {
+    let order = "sequential".into();
+    let Some(benchmark) = benchmark else { return Plan { order, ..Plan::default() } };
+    let case = Case {
+        workload: benchmark.workload.clone(),
+        uses: benchmark.workload.clone(),
+        point: IndexMap::new(),
+        parameters: benchmark.parameters.clone(),
+        environment: IndexMap::new(),
+        levels: IndexMap::new(),
+    };
+    let metrics = benchmark.values.iter().map(|(metric, _)| metric.clone()).collect();
+    Plan {
+        order,
+        cases: vec![case],
+        slots: vec![Slot { case: 0, iteration: 0, block: 0, warmup: false }],
+        metrics: IndexMap::from([(benchmark.workload.clone(), metrics)]),
+        ..Plan::default()
+    }
+}

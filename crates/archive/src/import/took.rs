@@ -1,0 +1,112 @@
+//! What was taken of each file: every row that was read is used or unusable, and said to be so.
+
+use std::path::{Path, PathBuf};
+
+/// Remarks that are kept of a file; all are counted.
+const KEPT: usize = 20;
+
+/// A line that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// Its number in the (unpacked) file, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What was taken of one file. `rows_read == rows_used + rows_unusable`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Took {
+    /// The file.
+    pub file: PathBuf,
+    /// What it became: a series' name, `samples` or `facts`.
+    pub became: &'static str,
+    /// Dumps, for a log.
+    pub ticks: u64,
+    /// Rows that the file has.
+    pub rows_read: u64,
+    /// Rows that are in the run.
+    pub rows_used: u64,
+    /// Rows among the used ones that say of themselves that something is wrong with them.
+    pub rows_flagged: u64,
+    /// Rows of which nothing could be used.
+    pub rows_unusable: u64,
+    /// The first flagged rows, with the reason.
+    pub flagged: Vec<Remark>,
+    /// The first unusable rows, with the reason.
+    pub unusable: Vec<Remark>,
+    /// What was assumed or missing.
+    pub notes: Vec<String>,
+}
+
+impl Took {
+    pub(crate) fn of(file: &Path, became: &'static str) -> Self {
+        Took {
+            file: file.into(),
+            became,
+            ticks: 0,
+            rows_read: 0,
+            rows_used: 0,
+            rows_flagged: 0,
+            rows_unusable: 0,
+            flagged: Vec::new(),
+            unusable: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Counts one row.
+    pub(crate) fn count(&mut self, line: u64, read: Read) {
+        self.rows_read += 1;
+        match read {
+            Read::Used => self.rows_used += 1,
+            Read::Flagged(reason) => {
+                self.rows_used += 1;
+                self.rows_flagged += 1;
+                keep(&mut self.flagged, line, reason);
+            }
+            Read::Unusable(reason) => {
+                self.rows_unusable += 1;
+                keep(&mut self.unusable, line, reason);
+            }
+        }
+    }
+
+    /// Adds a note, unless there are many already.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        if self.notes.len() < KEPT {
+            self.notes.push(note.into());
+        }
+    }
+
+    /// The counts in one line: `29295 rows read, 29295 used, 0 flagged, 0 unusable`.
+    pub fn counts(&self) -> String {
+        let (read, used) = (self.rows_read, self.rows_used);
+        format!(
+            "{read} rows read, {used} used, {} flagged, {} unusable",
+            self.rows_flagged, self.rows_unusable
+        )
+    }
+
+    /// The file's name without its directories.
+    pub fn name(&self) -> String {
+        self.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
+    }
+}
+
+fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
+    if remarks.len() < KEPT {
+        remarks.push(Remark { line, reason });
+    }
+}
+
+/// What became of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// as it stands
+    Used,
+    /// used, with this flag on it
+    Flagged(String),
+    /// nothing of it
+    Unusable(String),
+}
