@@ -16,12 +16,14 @@ pub enum ObserveError {
         source: io::Error,
     },
     /// The file is there, and we may not read it.
-    #[error("{path}: {}; it needs {needs}", reason(.source))]
+    #[error("{path}: {}; it needs {needs}{}", reason(.source), explained(.without))]
     Refused {
         /// as the kernel names it: `/proc/slabinfo`
         path: String,
         /// what would help: `root`
         needs: &'static str,
+        /// what that would add and what remains without it; may be empty
+        without: &'static str,
         /// what the system call said
         source: io::Error,
     },
@@ -69,12 +71,12 @@ impl ObserveError {
     }
 
     /// The same, naming what would help where permission was all that lacked.
-    pub(crate) fn needing(self, needs: &'static str) -> Self {
+    pub(crate) fn needing(self, needs: &'static str, without: &'static str) -> Self {
         match self {
             ObserveError::Read { path, source }
                 if !needs.is_empty() && source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                ObserveError::Refused { path, needs, source }
+                ObserveError::Refused { path, needs, without, source }
             }
             other => other,
         }
@@ -88,6 +90,11 @@ fn reason(error: &io::Error) -> String {
     text.to_lowercase()
 }
 
+/// `; root would add …`
+fn explained(without: &str) -> String {
+    if without.is_empty() { String::new() } else { format!("; {without}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,11 +103,14 @@ mod tests {
     fn refusals_say_what_would_help_and_absences_do_not() {
         let refused = |needs| {
             let error = io::Error::from(rustix::io::Errno::ACCESS);
-            ObserveError::read("/proc/slabinfo", error).needing(needs).to_string()
+            ObserveError::read("/proc/slabinfo", error).needing(needs, "").to_string()
         };
         assert_eq!(refused("root"), "/proc/slabinfo: permission denied; it needs root");
         assert_eq!(refused(""), "/proc/slabinfo: permission denied");
         let missing = ObserveError::read("/proc/schedstat", rustix::io::Errno::NOENT.into());
-        assert_eq!(missing.needing("root").to_string(), "/proc/schedstat: no such file or directory");
+        assert_eq!(
+            missing.needing("root", "it would add all").to_string(),
+            "/proc/schedstat: no such file or directory"
+        );
     }
 }

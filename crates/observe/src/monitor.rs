@@ -16,6 +16,9 @@ mod one_file;
 mod pressure;
 mod proc_file;
 mod schedstat;
+mod slab;
+mod slab_caches;
+mod slab_exact;
 mod slabinfo;
 mod stat;
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! On the machine that runs the tests: every monitor opens or says why not, and facts are there.
 
-use perflab_model::{Nanos, Value};
-use perflab_observe::{ObserveError, Root, boot_id, facts, find, monitors, open};
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, as tests do")]
+
+use std::collections::{HashMap, HashSet};
+
+use perflab_model::{Cell, Nanos, Row, SeriesSchema, Value};
+use perflab_observe::{Monitor, ObserveError, Root, boot_id, facts, find, monitors, open};
 
 #[test]
 fn every_monitor_reads_this_kernel_or_says_why_not() {
@@ -30,27 +34,131 @@ fn this_kernel_has_the_files_that_every_linux_has() {
     }
 }
 
+/// Whether we are root; says so where not, and fails where that is wanted.
+fn is_root(name: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    assert!(root || std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{name}: not root");
+    if !root {
+        eprintln!("SKIP {name}: not root");
+    }
+    root
+}
+
+/// Whether this kernel has SLUB's files; says so where not.
+fn has_slub(name: &str) -> bool {
+    let has = ["/proc/slabinfo", "/sys/kernel/slab"].iter().all(|path| std::path::Path::new(path).exists());
+    if !has {
+        eprintln!("SKIP {name}: this kernel lacks /proc/slabinfo or /sys/kernel/slab");
+    }
+    has
+}
+
 #[test]
-fn needs_root_slabinfo_is_refused_to_others_with_what_it_needs() {
+fn needs_root_slab_monitors_are_refused_to_others_with_what_root_would_add() {
     const NOBODY: u32 = 65_534;
-    let name = "needs_root_slabinfo_is_refused_to_others_with_what_it_needs";
-    if !rustix::process::geteuid().is_root() {
-        assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{name}: not root");
-        eprintln!("SKIP {name}: not root, who alone may become somebody else");
+    let name = "needs_root_slab_monitors_are_refused_to_others_with_what_root_would_add";
+    if !is_root(name) || !has_slub(name) {
         return;
     }
-    // Only this thread becomes nobody.
-    let refused = std::thread::spawn(|| {
-        let nobody = rustix::process::Uid::from_raw(NOBODY);
-        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-        open(find("slabinfo").unwrap(), &Root::host(), Nanos(1)).map(|_| ()).unwrap_err().to_string()
+    let refused = |monitor: &'static str| {
+        // Only this thread becomes nobody.
+        let refused = std::thread::spawn(move || {
+            let nobody = rustix::process::Uid::from_raw(NOBODY);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            open(find(monitor).unwrap(), &Root::host(), Nanos(1)).map(|_| ()).unwrap_err().to_string()
+        });
+        refused.join().unwrap()
+    };
+    for (monitor, source) in [
+        ("slabinfo", "/proc/slabinfo"),
+        ("slab-caches", "/sys/kernel/slab/"),
+        ("slab-exact", "/sys/kernel/slab/"),
+    ] {
+        let message = refused(monitor);
+        let (path, explained) = message.split_once(": permission denied; it needs root; ").unwrap();
+        assert!(path.starts_with(source), "{path}");
+        assert_eq!(
+            explained,
+            "root would add objects, sizes and slabs of every cache (/proc/slabinfo), and their alignment, order, \
+             aliases and exact counts (/sys/kernel/slab); the totals remain in meminfo (Slab, SReclaimable, \
+             SUnreclaim) and vmstat (nr_slab_reclaimable, nr_slab_unreclaimable)"
+        );
+    }
+}
+
+/// Rows by cache and the integer that follows it: the integers that come after, and whether the row has a flag.
+type Tick = HashMap<(String, i64), (Vec<Option<i64>>, bool)>;
+
+/// One tick of a monitor of the slab allocator.
+fn tick(monitor: &mut dyn Monitor) -> Tick {
+    let mut rows = Vec::new();
+    monitor.sample(&mut rows).unwrap();
+    let integer = |cell: &Cell| if let Cell::Int(number) = cell { Some(*number) } else { None };
+    let keyed = rows.into_iter().map(|row| {
+        let (Cell::Text(cache), Some(number)) = (&row[0], integer(&row[1])) else { panic!("{row:?}") };
+        let flagged = row.last() != Some(&Cell::Text(String::new()));
+        ((cache.clone(), number), (row.iter().skip(2).map(integer).collect(), flagged))
     });
-    let message = refused.join().unwrap();
-    if message.contains("no such file") {
-        eprintln!("SKIP {name}: this kernel has no /proc/slabinfo");
+    keyed.collect()
+}
+
+#[test]
+fn needs_root_proc_and_sysfs_agree_on_every_cache_that_stands_still() {
+    let name = "needs_root_proc_and_sysfs_agree_on_every_cache_that_stands_still";
+    if !is_root(name) || !has_slub(name) {
         return;
     }
-    assert_eq!(message, "/proc/slabinfo: permission denied; it needs root");
+    let opened = |monitor| open(find(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
+    let (mut proc, mut sysfs) = (opened("slabinfo"), opened("slab-exact"));
+    let (mut agreed, mut parted) = (HashSet::new(), HashMap::new());
+    // A cache may move and come back between two looks: it has many occasions to agree.
+    for _ in 0..30 {
+        let (before, exact, after) = (tick(&mut *proc), tick(&mut *sysfs), tick(&mut *proc));
+        let still = before.iter().filter(|(key, row)| key.1 == 0 && !row.1 && after.get(*key) == Some(*row));
+        for ((cache, _), (row, _)) in still {
+            let Some((counts, _)) = exact.get(&(cache.clone(), -1)) else { continue };
+            // active_objs, num_objs, num_slabs against objects, total_objects, slabs
+            match [row[0], row[1], row[6]] == [counts[0], counts[1], counts[2]] {
+                true => drop(agreed.insert(cache.clone())),
+                false => drop(parted.insert(cache.clone(), (row.clone(), counts.clone()))),
+            }
+        }
+    }
+    parted.retain(|cache, _| !agreed.contains(cache));
+    assert!(parted.is_empty(), "{parted:?}");
+    assert!(agreed.len() > 50, "only {} caches stood still", agreed.len());
+}
+
+#[test]
+fn needs_root_sizes_and_names_of_sysfs_are_those_of_proc() {
+    let name = "needs_root_sizes_and_names_of_sysfs_are_those_of_proc";
+    if !is_root(name) || !has_slub(name) {
+        return;
+    }
+    let rows = |monitor| {
+        let mut monitor = open(find(monitor).unwrap(), &Root::host(), Nanos(1)).unwrap();
+        let mut rows = Vec::new();
+        monitor.sample(&mut rows).unwrap();
+        (monitor.schema().clone(), rows)
+    };
+    // Caches of other tests' mounts come and go: what stood there before and after is compared.
+    let ((proc, before), (sysfs, caches), (_, after)) =
+        (rows("slabinfo"), rows("slab-caches"), rows("slabinfo"));
+    let at = |schema: &SeriesSchema, row: &Row, name: &str| {
+        row[schema.columns.iter().position(|column| column.name == name).unwrap()].clone()
+    };
+    for row in before.iter().filter(|row| after.iter().any(|later| later[..2] == row[..2])) {
+        let same_name = |cache: &&Row| cache[0] == row[0];
+        let Some(cache) = caches.iter().find(same_name) else { panic!("{:?} is not in sysfs", row[0]) };
+        assert_eq!(at(&sysfs, cache, "slab_size"), at(&proc, row, "objsize"), "{:?}", row[0]);
+        assert_eq!(at(&sysfs, cache, "objs_per_slab"), at(&proc, row, "objperslab"), "{:?}", row[0]);
+        let (Cell::Int(order), Cell::Int(pages)) =
+            (at(&sysfs, cache, "order"), at(&proc, row, "pagesperslab"))
+        else {
+            panic!("{cache:?}")
+        };
+        assert_eq!(1 << order, pages, "{:?}", row[0]);
+    }
 }
 
 #[test]

@@ -54,6 +54,9 @@ golden! {
     slabinfo: "slabinfo" on "vm-6.18";
     slabinfo_of_2019: "slabinfo" on "ubuntu-5.0";
     slabinfo_with_odd_names: "slabinfo" on "written";
+    slab_caches: "slab-caches" on "vm-6.18";
+    slab_caches_that_are_not_there: "slab-caches" on "ubuntu-5.0";
+    slab_exact: "slab-exact" on "vm-6.18";
     vmstat: "vmstat" on "vm-6.18";
     meminfo: "meminfo" on "vm-6.18";
     meminfo_of_2019: "meminfo" on "ubuntu-5.0";

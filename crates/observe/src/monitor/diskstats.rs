@@ -13,6 +13,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/diskstats",
     about: "reads, writes, discards and flushes of every block device: how many, how much, how long",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open: |opening| opening.one_file(parse),
 };

@@ -2,7 +2,10 @@
 
 use perflab_model::{Column, Nanos, Row, SeriesSchema};
 
-use super::{Declared, diskstats, loadavg, meminfo, net_dev, pressure, schedstat, slabinfo, stat, vmstat};
+use super::{
+    Declared, diskstats, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact, slabinfo,
+    stat, vmstat,
+};
 use crate::{ObserveError, Root};
 
 /// One monitor that a study may ask for.
@@ -16,6 +19,8 @@ pub struct MonitorKind {
     pub about: &'static str,
     /// What it cannot be read without: `root`, or nothing.
     pub needs: &'static str,
+    /// What is missing without that, and what remains; empty where that is everything and nothing.
+    pub without: &'static str,
     /// Its columns; empty where they vary by kernel and are found when it is opened.
     pub columns: &'static [Declared],
     pub(super) open: fn(&Opening<'_>) -> Result<Box<dyn Monitor>, ObserveError>,
@@ -36,6 +41,8 @@ pub trait Monitor: Send {
 /// Every monitor there is: the one line that each adds outside of its own file.
 const MONITORS: &[MonitorKind] = &[
     slabinfo::KIND,
+    slab_caches::KIND,
+    slab_exact::KIND,
     vmstat::KIND,
     meminfo::KIND,
     stat::KIND,
@@ -65,7 +72,7 @@ pub fn find(name: &str) -> Result<&'static MonitorKind, ObserveError> {
 /// # Errors
 /// When its file is missing, refused (the message then says what it needs), or not understood.
 pub fn open(kind: &MonitorKind, root: &Root, interval: Nanos) -> Result<Box<dyn Monitor>, ObserveError> {
-    (kind.open)(&Opening { kind, root, interval }).map_err(|error| error.needing(kind.needs))
+    (kind.open)(&Opening { kind, root, interval }).map_err(|error| error.needing(kind.needs, kind.without))
 }
 
 /// What a monitor is opened with.

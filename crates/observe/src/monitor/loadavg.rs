@@ -11,6 +11,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/loadavg",
     about: "load averages, and threads: all and running",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open: |opening| opening.one_file(parse),
 };

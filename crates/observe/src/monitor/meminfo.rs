@@ -11,6 +11,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/meminfo",
     about: "how memory is used: free, page cache, anonymous, slab, dirty, huge pages",
     needs: "",
+    without: "",
     columns: &[],
     open: |opening| opening.wide(discover),
 };

@@ -11,6 +11,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/net/dev",
     about: "bytes, packets, errors and drops of every network interface",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open: |opening| opening.one_file(parse),
 };

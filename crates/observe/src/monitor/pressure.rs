@@ -14,6 +14,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/pressure",
     about: "share of time that tasks wait for CPU, memory, I/O or interrupts",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open,
 };

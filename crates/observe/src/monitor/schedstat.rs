@@ -13,6 +13,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/schedstat",
     about: "the scheduler by CPU: time run, time waited for a CPU, wake-ups",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open: |opening| opening.one_file(parse),
 };

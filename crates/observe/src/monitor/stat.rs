@@ -13,6 +13,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/stat",
     about: "CPU time by state and CPU; interrupts, context switches, forks, runnable and blocked tasks",
     needs: "",
+    without: "",
     columns: COLUMNS,
     open: |opening| opening.one_file(parse),
 };

@@ -10,6 +10,14 @@ type Parse = fn(&str, &mut Vec<Row>) -> Result<(), Malformed>;
 
 const PARSERS: &[(&str, Parse)] = &[
     ("slabinfo", slabinfo::parse),
+    ("slab-caches", |text, rows| {
+        slab_caches::parse(text, rows);
+        Ok(())
+    }),
+    ("slab-exact", |text, rows| {
+        slab_exact::parse(text, rows);
+        Ok(())
+    }),
     ("stat", stat::parse),
     ("diskstats", diskstats::parse),
     ("pressure", |text, rows| pressure::parse("cpu", text, rows)),
@@ -35,6 +43,7 @@ fn kernel_like() -> impl Strategy<Value = String> {
         Just(" : tunables 0 0 0 : slabdata".to_owned()),
         "[ \n:/=.#-]{1,3}",
         "[a-z0-9_()]{1,12}",
+        Just(" N0=".to_owned()),
         any::<u64>().prop_map(|number| format!(" {number}")),
         "\\PC{0,8}",
     ];
@@ -66,8 +75,9 @@ proptest! {
         let line = format!("{name} {a} {b} {c} {d} {e} : tunables 0 0 0 : slabdata {f} {g} 0");
         let mut rows = Vec::new();
         prop_assert_eq!(slabinfo::parse(&format!("slabinfo - version: 2.1\n# name\n{line}\n"), &mut rows), Ok(()));
-        let mut expected = vec![Cell::Text(name)];
+        let mut expected = vec![Cell::Text(name), Cell::Int(0)];
         expected.extend(numbers.map(|number| Cell::Int(i64::from(number))));
+        expected.push(Cell::Text(String::new()));
         prop_assert_eq!(rows, vec![expected]);
     }
 }

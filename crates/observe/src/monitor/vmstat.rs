@@ -12,6 +12,7 @@ pub(super) const KIND: MonitorKind = MonitorKind {
     source: "/proc/vmstat",
     about: "the memory manager: faults, allocation, reclaim, compaction, huge pages, swap",
     needs: "",
+    without: "",
     columns: &[],
     open: |opening| opening.wide(discover),
 };

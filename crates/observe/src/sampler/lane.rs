@@ -33,6 +33,17 @@ impl Lane {
         Lane { name, schedule, monitor: None, announced: None, last_good: began, gap: None, rows: 0 }
     }
 
+    /// Opens the monitor, which may take longer than a tick. What goes wrong is said at the first tick, which tries again.
+    pub(super) fn open(&mut self, root: &Root) {
+        let opened = find(&self.name).and_then(|kind| open(kind, root, self.schedule.interval()));
+        self.monitor = opened.ok();
+    }
+
+    /// Begins the grid of ticks at `first`.
+    pub(super) fn begin(&mut self, first: Nanos) {
+        self.schedule = Schedule::new(self.schedule.interval(), first);
+    }
+
     /// Takes the tick that is due, at `at`, and sends what came of it.
     pub(super) fn tick(
         &mut self,

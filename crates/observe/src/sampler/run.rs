@@ -34,7 +34,7 @@ pub struct SamplerCost {
 
 impl Sampler {
     /// Starts the wanted monitors (name, interval; a name twice counts once, an interval below 1 ms is 1 ms) on a
-    /// thread of their own. The first tick of each is taken at once. Whatever cannot be read becomes a gap.
+    /// thread of their own. The first tick of each is taken as soon as all are open. Whatever cannot be read becomes a gap.
     pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<Event>) -> Sampler {
         Sampler::start_on(Arc::new(Monotonic), wanted, root, sink)
     }
@@ -102,6 +102,9 @@ fn run(
     sink: &Sender<Event>,
 ) -> SamplerCost {
     let mut cost = SamplerCost::default();
+    lanes.iter_mut().for_each(|lane| lane.open(root));
+    let first = clock.now();
+    lanes.iter_mut().for_each(|lane| lane.begin(first));
     loop {
         let due = lanes.iter().map(|lane| lane.schedule.due()).min().unwrap_or(Nanos(u64::MAX));
         if clock.sleep_until(due, stop) || tick(clock, &mut lanes, root, sink, &mut cost).is_err() {

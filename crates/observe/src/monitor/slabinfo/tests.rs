@@ -1,0 +1,176 @@
+use std::collections::VecDeque;
+
+use perflab_model::{Cell, Nanos, Row, SeriesSchema};
+
+use super::sample::Slabinfo;
+use super::{COLUMNS, Capped, parse};
+use crate::monitor::Monitor;
+use crate::{ObserveError, Root};
+
+/// A slabinfo of caches: name, active objects, objects, objects of a slab, slabs.
+fn text(caches: &[(&str, &str, u64, u64, u64)]) -> String {
+    let line = |(name, active, objects, per_slab, slabs): &(&str, &str, u64, u64, u64)| {
+        format!("{name} {active} {objects} 192 {per_slab} 1 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n")
+    };
+    let lines: String = caches.iter().map(line).collect();
+    format!("slabinfo - version: 2.1\n# name <active_objs>\n{lines}")
+}
+
+/// A monitor whose every reading is the next of these texts, and fails when they are used up.
+fn scripted(root: &Root, texts: &[String]) -> impl Monitor + use<> {
+    let mut texts: VecDeque<String> = texts.to_vec().into();
+    let read = move |rows: &mut Vec<Row>| {
+        let gone = || ObserveError::read("/proc/slabinfo", std::io::ErrorKind::NotFound.into());
+        let text = texts.pop_front().ok_or_else(gone)?;
+        parse(&text, rows).unwrap();
+        Ok(())
+    };
+    let columns = COLUMNS.iter().map(super::Declared::column).collect();
+    let schema =
+        SeriesSchema { monitor: "slabinfo".into(), source: String::new(), interval: Nanos(1), columns };
+    Slabinfo::new(schema, Capped::new(root), read)
+}
+
+fn nowhere() -> Root {
+    Root("/nowhere".into())
+}
+
+/// Name, ordinal, active objects, objects and flags of each row of a tick.
+fn tick(monitor: &mut impl Monitor) -> Vec<String> {
+    let mut rows = Vec::new();
+    monitor.sample(&mut rows).unwrap();
+    let cell = |cell: &Cell| match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Int(number) => number.to_string(),
+        _ => "-".to_owned(),
+    };
+    rows.iter().map(|row| [0, 1, 2, 3, 9].map(|place| cell(&row[place])).join(" ")).collect()
+}
+
+#[test]
+fn a_torn_row_is_read_again_and_the_others_stay_as_they_were_first() {
+    let first = text(&[("a", "10", 20, 10, 2), ("b", "30", 20, 10, 2)]);
+    let second = text(&[("a", "11", 20, 10, 2), ("b", "15", 20, 10, 2)]);
+    assert_eq!(tick(&mut scripted(&nowhere(), &[first, second])), ["a 0 10 20 ", "b 0 15 20 "]);
+}
+
+#[test]
+fn a_row_that_stays_torn_is_flagged_after_two_more_readings_and_has_the_last_values() {
+    let readings = [30, 31, 32, 33].map(|active: u64| text(&[("a", &active.to_string(), 20, 10, 2)]));
+    let mut monitor = scripted(&nowhere(), &readings);
+    assert_eq!(tick(&mut monitor), ["a 0 32 20 torn"]);
+}
+
+#[test]
+fn more_objects_than_the_slabs_hold_are_torn_and_so_is_a_count_below_zero() {
+    let wrapped = u64::MAX.to_string();
+    let caches = text(&[("more", "1", 21, 10, 2), ("wrapped", &wrapped, 20, 10, 2), ("few", "0", 1, 10, 2)]);
+    let mut monitor = scripted(&nowhere(), &[caches.clone(), caches.clone(), caches]);
+    assert_eq!(tick(&mut monitor), ["more 0 1 21 torn", "wrapped 0 - 20 torn", "few 0 0 1 torn"]);
+}
+
+#[test]
+fn slabs_of_a_lower_order_say_the_same_twice_and_cost_no_more_readings_then() {
+    let short = text(&[("a", "5", 15, 10, 2)]);
+    // The second tick has one reading left: a second one would fail.
+    let mut monitor = scripted(&nowhere(), &[short.clone(), short.clone(), short]);
+    assert_eq!(tick(&mut monitor), ["a 0 5 15 "]);
+    assert_eq!(tick(&mut monitor), ["a 0 5 15 "]);
+}
+
+#[test]
+fn a_torn_cache_that_is_gone_at_the_next_reading_keeps_its_row() {
+    let first = text(&[("a", "30", 20, 10, 2), ("b", "1", 20, 10, 2)]);
+    let second = text(&[("b", "1", 20, 10, 2)]);
+    let mut monitor = scripted(&nowhere(), &[first, second.clone(), second]);
+    assert_eq!(tick(&mut monitor), ["a 0 30 20 torn", "b 0 1 20 "]);
+}
+
+#[test]
+fn a_second_reading_that_fails_leaves_the_first() {
+    let mut monitor = scripted(&nowhere(), &[text(&[("a", "30", 20, 10, 2)])]);
+    assert_eq!(tick(&mut monitor), ["a 0 30 20 torn"]);
+}
+
+#[test]
+fn repeated_names_are_told_apart_also_when_one_is_read_again() {
+    let first = text(&[("a b", "1", 20, 10, 2), ("c", "1", 20, 10, 2), ("a b", "99", 20, 10, 2)]);
+    let second = text(&[("a b", "7", 20, 10, 2), ("a b", "9", 20, 10, 2)]);
+    let mut monitor = scripted(&nowhere(), &[first, second]);
+    assert_eq!(tick(&mut monitor), ["a b 0 1 20 ", "c 0 1 20 ", "a b 1 9 20 "]);
+}
+
+/// A tree of a kernel of that release, whose cache `big` has so many partial slabs.
+fn tree(release: &str, partial: Option<&str>) -> (tempfile::TempDir, Root) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root(directory.path().into());
+    let write = |path: &str, text: &str| {
+        let path = root.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("/proc/sys/kernel/osrelease", release);
+    partial.iter().for_each(|partial| write("/sys/kernel/slab/big/partial", partial));
+    (directory, root)
+}
+
+fn flags(release: &str, partial: Option<&str>) -> String {
+    let (_keep, root) = tree(release, partial);
+    let caches = text(&[("big", "100000", 200_000, 10, 20_000)]);
+    tick(&mut scripted(&root, &[caches])).concat().replace("big 0 100000 200000 ", "")
+}
+
+#[test]
+fn counts_of_long_partial_lists_are_estimates_on_new_kernels() {
+    assert_eq!(flags("6.18.44", Some("10001 N0=10001\n")), "approximate");
+    assert_eq!(flags("6.18.44", Some("10000 N0=10000\n")), "");
+    assert_eq!(flags("6.18.44", Some("16000 N0=8000 N1=8000\n")), "", "the limit is a node's");
+    assert_eq!(flags("6.9.1", Some("10001 N0=10001\n")), "");
+    assert_eq!(flags("7.0", None), "approximate", "not known to be counted");
+    assert_eq!(flags("5.0.0-31-generic", None), "");
+}
+
+fn rows(text: &str) -> Vec<String> {
+    let mut rows = Vec::new();
+    parse(text, &mut rows).unwrap();
+    rows.iter().map(|row| format!("{row:?}")).collect()
+}
+
+const HEADER: &str = "slabinfo - version: 2.1\n# name <active_objs>\n";
+
+#[test]
+fn a_line_that_was_cut_is_a_row_without_numbers() {
+    for cut in ["dentry 12 20 192", "dentry", "dentry 12 20 192 21 1 : tunab", "  dentry   1"] {
+        let row = rows(&format!("{HEADER}{cut}\n")).concat();
+        assert!(row.starts_with("[Text(\"dentry\"), Int(0), Missing, Missing"), "{row}");
+        assert!(row.ends_with("Missing, Text(\"malformed\")]"), "{row}");
+    }
+}
+
+#[test]
+fn a_word_that_is_no_number_is_missing_and_the_rest_of_the_row_stays() {
+    let row = rows(&format!("{HEADER}a 1 2 oops 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).concat();
+    assert_eq!(
+        row,
+        "[Text(\"a\"), Int(0), Int(1), Int(2), Missing, Int(4), Int(5), Int(6), Int(7), Text(\"malformed\")]"
+    );
+    let row = rows(&format!("{HEADER}a 1 2 3 4 5 : tunables 0 0 0 : slabdata 6\n")).concat();
+    assert!(row.ends_with("Int(5), Int(6), Missing, Text(\"malformed\")]"), "{row}");
+}
+
+#[test]
+fn other_versions_and_texts_without_caches_are_errors_with_their_line() {
+    let error = |text: &str| {
+        let error = parse(text, &mut Vec::new()).unwrap_err();
+        format!("line {}: {}", error.line, error.what)
+    };
+    let version = "`slabinfo - version: 2.` was expected for the first line, found";
+    assert_eq!(error(""), format!("line 1: {version} ``"));
+    assert_eq!(error("slabinfo - version: 1.1\n"), format!("line 1: {version} `slabinfo - version: 1.1`"));
+    assert_eq!(error(HEADER), "line 2: at least one cache was expected for the file, found ``");
+}
+
+#[test]
+fn only_the_second_line_is_a_comment() {
+    assert_eq!(rows(&format!("{HEADER}# odd 1 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).len(), 1);
+}
