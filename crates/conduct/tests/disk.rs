@@ -48,7 +48,7 @@ fn an_image_is_made_mounted_and_removed_root() {
         }
         let home = tempfile::tempdir().unwrap();
         let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
-        let mut bench = Bench::new(UndoJournal::begin(&home.path().join("state"), "IMG", "boot").unwrap());
+        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
         let disk = image(filesystem);
         assert_eq!(disk::refusals(Some(&disk), &permissions), []);
         let place =
@@ -70,7 +70,7 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state");
     let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
-    let mut bench = Bench::new(UndoJournal::begin(&state, "IMG", "boot").unwrap());
+    let mut bench = Bench::new(UndoJournal::new(&state, "IMG", "boot"));
     let place =
         disk::prepare(Some(&image("ext4")), "IMG", &Scope::default(), &permissions, bench.journal()).unwrap();
     drop(bench);
@@ -93,4 +93,39 @@ fn a_directory_that_is_not_there_is_refused() {
     let disk = Disk { kind: DiskKind::Directory, path: Some("/no/such/folder".into()), ..image("ext4") };
     let refusals = disk::refusals(Some(&disk), &Permissions::default());
     assert!(refusals[0].what.contains("/no/such/folder"), "{refusals:?}");
+}
+
+/// A block device of our own, detached at the end.
+struct Loop(String);
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_partition_is_formatted_where_apply_allows_it_root() {
+    if !may_mount("a_partition_is_formatted_where_apply_allows_it_root", "ext4") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let backing = home.path().join("backing");
+    fs::File::create(&backing).unwrap().set_len(64 << 20).unwrap();
+    let attached =
+        std::process::Command::new("losetup").args(["-f", "--show"]).arg(&backing).output().unwrap();
+    let device = Loop(String::from_utf8(attached.stdout).unwrap().trim().to_owned());
+    let disk = Disk { kind: DiskKind::Partition, path: Some(device.0.clone()), ..image("ext4") };
+    let permissions =
+        Permissions { scratch: Some(home.path().into()), apply: true, ..Permissions::default() };
+    assert_eq!(disk::refusals(Some(&disk), &permissions), []);
+    let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
+    let place = disk::prepare(Some(&disk), "PART", &Scope::default(), &permissions, bench.journal()).unwrap();
+    assert!(
+        mounts().lines().any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
+    );
+    let busy = disk::refusals(Some(&disk), &permissions);
+    assert!(busy[0].what.contains("mounted"), "{busy:?}");
+    assert_eq!(bench.undo().1.len(), 0);
+    assert!(!mounts().contains(place.to_str().unwrap()));
 }

@@ -6,7 +6,7 @@ use perflab_model::event::Phase;
 use perflab_model::expression::Scope;
 use perflab_model::manifest::Overhead;
 use perflab_model::{Manifest, Nanos, Slot, Status, What};
-use perflab_observe::{Sampler, SamplerCost};
+use perflab_observe::Sampler;
 
 use super::progress::Progress;
 use super::stream::Stream;
@@ -35,7 +35,7 @@ struct Tally {
 }
 
 impl<'a> Session<'a> {
-    /// Opens the undo journal, says `Began`, prepares the scratch directory.
+    /// Prepares the scratch directory, and says `Began`.
     pub(super) fn begin(
         host: &'a Host,
         manifest: &'a Manifest,
@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
         stream: Stream,
         stop: &'a Stop,
     ) -> Result<Self, ConductError> {
-        let journal = UndoJournal::begin(&host.state, &manifest.id, &manifest.boot_id)?;
+        let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
         let mut bench = Bench::new(journal);
         let scope = plan::scope(&manifest.study, &manifest.facts).unwrap_or_default();
         stream.phase(Phase::Prepare)?;
@@ -78,15 +78,15 @@ impl<'a> Session<'a> {
     /// Runs every slot, undoes every setting, and says `Ended`.
     pub(super) fn run(mut self) -> Result<Status, ConductError> {
         let sampler = self.sampler();
+        rest(self.manifest, self.stop);
         let outcome = self.slots();
-        let cost = sampler.stop();
         let status = match &outcome {
             Ok(tally) if tally.stopped => Status::Stopped,
             Ok(tally) if tally.failed > 0 => Status::Failed,
             Ok(_) => Status::Finished,
             Err(_) => Status::Failed,
         };
-        self.end(status, cost)?;
+        self.end(status, sampler)?;
         outcome.map(|_| status)
     }
 
@@ -154,8 +154,8 @@ impl<'a> Session<'a> {
         iteration::run(self, index, slot, case)
     }
 
-    fn end(self, status: Status, cost: SamplerCost) -> Result<(), ConductError> {
-        let usage = perflab_observe::own_usage();
+    /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
+    fn end(self, status: Status, sampler: Sampler) -> Result<(), ConductError> {
         // Told even if nobody listens: undoing comes first.
         let told = self.stream.phase(Phase::Undo);
         let (undone, failed) = self.bench.undo();
@@ -169,6 +169,9 @@ impl<'a> Session<'a> {
             )?;
         }
         told?;
+        rest(self.manifest, self.stop);
+        let cost = sampler.stop();
+        let usage = perflab_observe::own_usage();
         self.stream.phase(Phase::Finish)?;
         let overhead = Overhead {
             cpu: usage.cpu.since(self.cpu_before),
@@ -181,6 +184,14 @@ impl<'a> Session<'a> {
             lost_ticks: cost.lost,
         };
         self.stream.send(What::Ended { status, overhead })
+    }
+}
+
+/// Waits for the study's quiet time, unless somebody asks to stop.
+fn rest(manifest: &Manifest, stop: &Stop) {
+    let begun = perflab_observe::monotonic_now();
+    while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.asked() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 

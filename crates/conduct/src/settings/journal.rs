@@ -52,11 +52,13 @@ enum Line {
     Undone { number: u32 },
 }
 
-/// The journal of a living run.
+/// The journal of a living run. Its file is made with the first change: a run that changes nothing
+/// needs no place for it.
 #[derive(Debug)]
 pub struct UndoJournal {
     path: PathBuf,
-    file: File,
+    boot_id: String,
+    file: Option<File>,
     pending: Vec<(u32, Undo)>,
     next: u32,
 }
@@ -71,20 +73,25 @@ pub fn state_directory() -> PathBuf {
 }
 
 impl UndoJournal {
-    /// Opens the journal of run `id` under `directory`, locked.
-    pub fn begin(directory: &Path, id: &str, boot_id: &str) -> Result<Self, ConductError> {
+    /// The journal of run `id` under `directory`.
+    pub fn new(directory: &Path, id: &str, boot_id: &str) -> Self {
         let path = directory.join(format!("undo-{id}.jsonl"));
-        let failed = |source| ConductError::Journal { path: path.clone(), source };
-        fs::create_dir_all(directory).map_err(failed)?;
-        let file = OpenOptions::new().create_new(true).append(true).open(&path).map_err(failed)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| failed(errno.into()))?;
-        let mut journal = UndoJournal { path, file, pending: Vec::new(), next: 0 };
-        journal.write(&Line::Boot(boot_id.into()))?;
-        Ok(journal)
+        UndoJournal { path, boot_id: boot_id.into(), file: None, pending: Vec::new(), next: 0 }
+    }
+
+    fn open(&mut self) -> Result<(), ConductError> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let file =
+            locked(&self.path).map_err(|source| ConductError::Journal { path: self.path.clone(), source })?;
+        self.file = Some(file);
+        self.write(&Line::Boot(self.boot_id.clone()))
     }
 
     /// Notes how to undo what is about to be done. Done only once this has returned.
     pub fn promise(&mut self, undo: Undo) -> Result<u32, ConductError> {
+        self.open()?;
         let number = self.next;
         self.write(&Line::Change { number, undo: undo.clone() })?;
         self.next += 1;
@@ -114,7 +121,7 @@ impl UndoJournal {
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
     pub fn close(self) {
-        if self.pending.is_empty() {
+        if self.pending.is_empty() && self.file.is_some() {
             // Left over, it would be found empty at the next start and removed then.
             let _ = fs::remove_file(&self.path);
         }
@@ -124,8 +131,19 @@ impl UndoJournal {
         let failed = |source| ConductError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
+        match &mut self.file {
+            Some(file) => file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed),
+            None => Ok(()),
+        }
     }
+}
+
+/// A fresh file, with the lock that says its run lives.
+fn locked(path: &Path) -> std::io::Result<File> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let file = OpenOptions::new().create_new(true).append(true).open(path)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
 }
 
 impl Undo {
@@ -216,7 +234,8 @@ fn recover_one(path: &Path, boot_id: &str) -> Option<Recovered> {
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let mut found =
         Recovered { run: name.trim_start_matches("undo-").into(), undone: vec![], failed: vec![] };
-    let mut journal = UndoJournal { path: path.into(), file, pending, next: 0 };
+    let boot_id = boot_id.into();
+    let mut journal = UndoJournal { path: path.into(), boot_id, file: Some(file), pending, next: 0 };
     let numbers: Vec<u32> = journal.pending().map(|(number, _)| number).collect();
     for number in numbers {
         let name =

@@ -23,7 +23,7 @@ fn recovered(state: &Path, boot: &str) -> Vec<Recovered> {
 }
 
 fn bench(directory: &Path) -> Bench {
-    Bench::new(UndoJournal::begin(&directory.join("state"), "R1", "boot").unwrap())
+    Bench::new(UndoJournal::new(&directory.join("state"), "R1", "boot"))
 }
 
 #[test]

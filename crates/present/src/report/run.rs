@@ -55,12 +55,10 @@ pub(super) fn run(input: &RunInput) -> data::Run {
     }
 }
 
-/// What a run is called on the page: its label, or the last six characters of its id, which are random
-/// where the first ones are the date.
+/// What a run is called on the page: its label, or the beginning of its id, by which the command line finds it.
 pub(super) fn name(record: &RunRecord) -> String {
     let id = &record.manifest.id;
-    let tail = id.get(id.len().saturating_sub(6)..).unwrap_or(id);
-    record.manifest.label.clone().unwrap_or_else(|| format!("…{tail}"))
+    record.manifest.label.clone().unwrap_or_else(|| id.get(..10).unwrap_or(id).to_owned())
 }
 
 fn case(case: &perflab_model::Case) -> data::Case {

@@ -225,7 +225,7 @@ fn advice(row: &Row) -> String {
         Level::Boot => "boots",
         Level::Iteration => "iterations",
     });
-    row.needed.map(|needed| format!("about {needed} {level} a side would decide")).unwrap_or_default()
+    row.needed.map(|needed| format!("needs about {needed} {level} a side")).unwrap_or_default()
 }
 
 fn footnote(flag: Flag) -> Footnote {
