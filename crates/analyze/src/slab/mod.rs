@@ -11,21 +11,28 @@
 //! | [`mod@show`] | the table of caches |
 //! | [`mod@timeline`] | usage at every tick; stacked bytes by cache |
 //! | [`mod@histogram`] | how efficiencies are spread |
+//! | [`mod@growth`] | baseline, peak, retained after the end, slope, top contributors |
+//! | [`mod@compare`] | bytes per cache between runs, with a noise floor |
+//! | [`mod@reconcile`] | the account against /proc/meminfo |
 //! | [`mod@what_if`] | bytes at another order or object size |
 
 pub mod attributes;
 mod class;
 mod columns;
+pub mod compare;
 pub mod counts;
 mod error;
+pub mod growth;
 mod held;
 mod hidden;
 pub mod histogram;
 mod input;
 pub mod mean;
+mod measured;
 mod phase;
 mod ratio;
 mod read;
+pub mod reconcile;
 pub mod recording;
 mod row;
 pub mod show;
@@ -35,14 +42,18 @@ pub mod what_if;
 
 pub use attributes::Attributes;
 pub use class::size_class;
+pub use compare::{CacheChange, ChangeInBytes, SlabCompareOptions, SlabComparison, SlabSide, compare};
 pub use counts::{RowCounts, RowFlags};
 pub use error::SlabError;
+pub use growth::{Growth, GrowthOptions, growth};
 pub use hidden::Hidden;
 pub use histogram::{Histogram, histogram};
 pub use input::{Input, System};
 pub use mean::{Integral, Mean};
+pub use measured::{ALL_CACHES, Repetition};
 pub use phase::{Phase, phases};
 pub use ratio::Ratio;
+pub use reconcile::{Reconciliation, reconcile};
 pub use recording::{Cache, Recording};
 pub use row::Observed;
 pub use show::{CacheLine, Order, Show, ShowOptions, show};

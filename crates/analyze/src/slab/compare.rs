@@ -1,0 +1,243 @@
+//! Owns the question "which caches hold more or fewer bytes?" between runs or groups of runs. It refuses statistics of
+//! its own: bytes become samples, and samples are judged by [`crate::compare`]; only the noise floor in bytes is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::error::SlabError;
+use super::measured::{Measure, Measured, Repetition, has_iterations};
+use crate::comparison::{Change, Comparison, Row, Scale, Verdict};
+use crate::{Gate, Options, Side};
+
+/// One side: runs that are repetitions of one another.
+#[derive(Debug, Clone)]
+pub struct SlabSide<'a> {
+    /// What people call it.
+    pub name: String,
+    /// Its runs, at least one.
+    pub runs: Vec<Repetition<'a>>,
+}
+
+/// How to compare slabs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SlabCompareOptions {
+    /// Confidence and margin.
+    pub options: Options,
+    /// Compare whole runs, not iterations; so it is anyway where a run has none.
+    pub whole_runs: bool,
+}
+
+/// Bytes per cache, side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SlabComparison {
+    /// Whether whole runs were compared, or iterations.
+    pub whole_runs: bool,
+    /// One a case, cache and candidate; the largest change in bytes first, all caches together before.
+    pub caches: Vec<CacheChange>,
+    /// By S on average over time, as any comparison: warnings, facts, notes and runs are there.
+    pub mean: Comparison,
+}
+
+/// One cache: baseline against one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CacheChange {
+    /// Label of the cache, or `all caches`.
+    pub cache: String,
+    /// All names that share its slabs, of all runs.
+    pub members: Vec<String>,
+    /// The case.
+    pub subject: String,
+    /// Name of the candidate.
+    pub candidate_name: String,
+    /// S on average over time: the row that decides.
+    pub mean: Row,
+    /// The largest S.
+    pub peak: Option<Row>,
+    /// S at the last tick.
+    pub end: Option<Row>,
+    /// Change of the mean in bytes, with its interval; null where a side has no value.
+    pub bytes: Option<ChangeInBytes>,
+    /// Changes up to here are noise whatever the statistics say, bytes; see [`SlabComparison`] notes.
+    pub floor: f64,
+    /// The mean's verdict; `same` for a change within the floor.
+    pub verdict: Verdict,
+    /// Whether the change was cut to `same` by the floor.
+    pub within_floor: bool,
+}
+
+/// A change in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangeInBytes {
+    /// candidate - baseline; of a ratio, times the baseline's median.
+    pub value: f64,
+    /// Lower limit; null without an interval.
+    pub low: Option<f64>,
+    /// Upper limit.
+    pub high: Option<f64>,
+}
+
+/// Compares slab bytes of one side with others.
+///
+/// # Errors
+/// As [`crate::compare`]: a side without runs, no candidate, no case in common, options out of range.
+pub fn compare(
+    baseline: &SlabSide,
+    candidates: &[SlabSide],
+    options: &SlabCompareOptions,
+) -> Result<SlabComparison, SlabError> {
+    let sides: Vec<&SlabSide> = std::iter::once(baseline).chain(candidates).collect();
+    let whole = options.whole_runs || !sides.iter().flat_map(|side| &side.runs).all(has_iterations);
+    let measured: Vec<Vec<Measured>> =
+        sides.iter().map(|side| side.runs.iter().map(|run| Measured::of(run, whole)).collect()).collect();
+    let labels: BTreeSet<&String> = measured.iter().flatten().flat_map(Measured::labels).collect();
+    let judged = |measure| {
+        let side = |(side, measured): (&&SlabSide, &Vec<Measured>)| Side {
+            name: side.name.clone(),
+            runs: side
+                .runs
+                .iter()
+                .zip(measured)
+                .map(|(run, m)| m.record(run, &labels, measure, whole))
+                .collect(),
+        };
+        let mut all = sides.iter().zip(&measured).map(side);
+        let first = all.next().unwrap_or_else(|| Side { name: baseline.name.clone(), runs: Vec::new() });
+        crate::compare(&first, &all.collect::<Vec<_>>(), &options.options)
+    };
+    let mut mean = judged(Measure::Mean)?;
+    let (peak, end) = (by_place(judged(Measure::Peak)?), by_place(judged(Measure::End)?));
+    mean.notes.push(FLOOR.into());
+    let (members, floors) = (members(&sides), Floors::of(&sides, &measured));
+    let change = |row: &Row| CacheChange {
+        members: members.get(&row.metric).map(|names| names.iter().cloned().collect()).unwrap_or_default(),
+        peak: peak.get(&place(row)).cloned(),
+        end: end.get(&place(row)).cloned(),
+        ..judged_by_floor(row, floors.floor(row))
+    };
+    let mut caches: Vec<CacheChange> = mean.rows.iter().map(change).collect();
+    caches.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then_with(|| a.cache.cmp(&b.cache)));
+    Ok(SlabComparison { whole_runs: whole, caches, mean })
+}
+
+/// What the floor is, in the words of the notes.
+const FLOOR: &str = "noise floor of a cache: the larger of one slab and twice the noise in bytes, which is the pooled \
+     standard deviation of the repetitions, or with one of them on a side, the robust standard deviation of the steps \
+     from tick to tick";
+
+impl SlabComparison {
+    /// The changes that a gate does not accept; changes within the noise floor are accepted always.
+    #[must_use]
+    pub fn violations(&self, gate: &Gate) -> Vec<&CacheChange> {
+        let hit: BTreeSet<Place> = self.mean.violations(gate).into_iter().map(place).collect();
+        self.caches
+            .iter()
+            .filter(|change| !change.within_floor && hit.contains(&place(&change.mean)))
+            .collect()
+    }
+}
+
+/// Case, cache and candidate.
+type Place = (String, String, String);
+
+fn place(row: &Row) -> Place {
+    (row.subject.clone(), row.metric.clone(), row.candidate_name.clone())
+}
+
+fn by_place(comparison: Comparison) -> BTreeMap<Place, Row> {
+    comparison.rows.into_iter().map(|row| (place(&row), row)).collect()
+}
+
+fn rank(change: &CacheChange) -> f64 {
+    let all = change.cache == super::measured::ALL_CACHES;
+    if all { f64::INFINITY } else { change.bytes.map_or(0.0, |bytes| bytes.value.abs()) }
+}
+
+/// The names behind each label, of all runs.
+fn members(sides: &[&SlabSide]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for cache in sides.iter().flat_map(|side| &side.runs).flat_map(|run| run.recording.caches()) {
+        found.entry(cache.label()).or_default().extend(cache.members());
+    }
+    found
+}
+
+fn judged_by_floor(row: &Row, floor: f64) -> CacheChange {
+    let bytes = row.change.as_ref().and_then(|change| in_bytes(row, change));
+    let small = bytes.is_some_and(|bytes| bytes.value.abs() <= floor);
+    let within_floor = small && matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    CacheChange {
+        cache: row.metric.clone(),
+        members: Vec::new(),
+        subject: row.subject.clone(),
+        candidate_name: row.candidate_name.clone(),
+        mean: row.clone(),
+        peak: None,
+        end: None,
+        bytes,
+        floor,
+        verdict: if within_floor { Verdict::Same } else { row.verdict },
+        within_floor,
+    }
+}
+
+fn in_bytes(row: &Row, change: &Change) -> Option<ChangeInBytes> {
+    let scale = match change.scale {
+        Scale::Ratio => row.baseline.as_ref()?.median,
+        Scale::Absolute => 1.0,
+    };
+    Some(ChangeInBytes {
+        value: change.value * scale,
+        low: change.interval.map(|interval| interval.low * scale),
+        high: change.interval.map(|interval| interval.high * scale),
+    })
+}
+
+/// What the floors are made of.
+struct Floors {
+    /// Bytes of the largest slab of each cache.
+    slab: BTreeMap<String, u64>,
+    /// Noise of ticks of each cache, the largest of all runs.
+    ticks: BTreeMap<String, f64>,
+}
+
+impl Floors {
+    fn of(sides: &[&SlabSide], measured: &[Vec<Measured>]) -> Self {
+        let mut slab: BTreeMap<String, u64> = BTreeMap::new();
+        let mut ticks: BTreeMap<String, f64> = BTreeMap::new();
+        let runs = sides.iter().flat_map(|side| &side.runs).zip(measured.iter().flatten());
+        for (run, measured) in runs {
+            for cache in run.recording.caches() {
+                let noise = ticks.entry(cache.label()).or_default();
+                *noise = noise.max(measured.noise(&cache.label()));
+            }
+            for row in run.recording.rows() {
+                let Some(cache) = run.recording.caches().get(row.cache) else { continue };
+                match slab.get_mut(&cache.name) {
+                    Some(bytes) => *bytes = row.bytes_per_slab.max(*bytes),
+                    None => drop(slab.insert(cache.name.clone(), row.bytes_per_slab)),
+                }
+            }
+            let all = ticks.entry(super::measured::ALL_CACHES.into()).or_default();
+            *all = all.max(measured.noise(super::measured::ALL_CACHES));
+        }
+        Floors { slab, ticks }
+    }
+
+    fn floor(&self, row: &Row) -> f64 {
+        let name = row.metric.split('#').next().unwrap_or_default();
+        let one_slab = self.slab.get(name).copied().unwrap_or(0) as f64;
+        let noise = repetitions(row).or_else(|| self.ticks.get(&row.metric).copied()).unwrap_or(0.0);
+        one_slab.max(2.0 * noise)
+    }
+}
+
+/// Pooled standard deviation of the repetitions, where both sides have several.
+fn repetitions(row: &Row) -> Option<f64> {
+    let sd = |summary: Option<&crate::Summary>| {
+        let values: Vec<f64> = summary?.values.iter().map(|point| point.value).collect();
+        perflab_stats::sd(&values).ok()
+    };
+    let (ours, theirs) = (sd(row.baseline.as_ref())?, sd(row.candidate.as_ref())?);
+    Some(ours.powi(2).midpoint(theirs.powi(2)).sqrt())
+}

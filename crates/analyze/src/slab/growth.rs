@@ -1,0 +1,230 @@
+//! Owns growth: what there was before, the peak, what stayed after the end, and how fast it went. It refuses to call
+//! it a leak: a slope whose interval excludes zero is what it says.
+
+use perflab_model::Nanos;
+use serde::Serialize;
+
+use super::error::SlabError;
+use super::phase::Phase;
+use super::recording::Recording;
+use super::timeline::bytes_of_caches;
+
+/// Batches of ticks that a slope is made of, at most: 120 give 7,140 pairs.
+const MOST_BATCHES: usize = 120;
+
+/// How to look for growth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GrowthOptions {
+    /// The baseline ends here; without it, where the first iteration began, or after a tenth of the run.
+    pub baseline_until: Option<Nanos>,
+    /// The end begins here; without it, where the last iteration ended, or with the last tenth.
+    pub end_from: Option<Nanos>,
+    /// Caches that are told one by one.
+    pub top: usize,
+    /// Confidence of the slopes' intervals, inside (0, 1).
+    pub confidence: f64,
+}
+
+impl Default for GrowthOptions {
+    fn default() -> Self {
+        GrowthOptions { baseline_until: None, end_from: None, top: 10, confidence: 0.95 }
+    }
+}
+
+/// Growth of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Growth {
+    /// The window before.
+    pub baseline: Window,
+    /// The window after.
+    pub end: Window,
+    /// All caches together.
+    pub total: Grown,
+    /// The caches that grew most from baseline to peak, largest first.
+    pub contributors: Vec<Grown>,
+    /// Growth from baseline to the end of all other caches together, bytes.
+    pub others_retained: f64,
+    /// Iterations, as marks.
+    pub phases: Vec<Phase>,
+}
+
+/// A stretch of ticks; its bytes are the median over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// First tick.
+    pub from: Nanos,
+    /// Last tick.
+    pub to: Nanos,
+    /// Ticks.
+    pub ticks: usize,
+}
+
+/// S of one cache, or of all, over the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Grown {
+    /// Label of the cache; empty for all.
+    pub name: String,
+    /// All names that share its slabs.
+    pub members: Vec<String>,
+    /// Median of S over the baseline window, bytes.
+    pub baseline_bytes: f64,
+    /// Largest S of the run, bytes.
+    pub peak_bytes: u64,
+    /// When that was first reached.
+    pub peak_at: Nanos,
+    /// peak - baseline, bytes.
+    pub peak_growth: f64,
+    /// Median of S over the window after, bytes.
+    pub end_bytes: f64,
+    /// end - baseline, bytes: what stayed.
+    pub retained: f64,
+    /// Slope of S over the whole run; null with fewer than two ticks.
+    pub slope: Option<Slope>,
+}
+
+/// Bytes per second (Theil and Sen; see [`perflab_stats::theil_sen`]).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Slope {
+    /// Median of the slopes between all pairs of ticks.
+    pub bytes_per_second: f64,
+    /// Lower limit; null where there are too few independent ticks for one.
+    pub low: Option<f64>,
+    /// Upper limit.
+    pub high: Option<f64>,
+    /// The level that the limits really have.
+    pub level: Option<f64>,
+}
+
+impl Slope {
+    /// Whether the interval lies above zero.
+    #[must_use]
+    pub fn is_growing(&self) -> bool {
+        self.low.is_some_and(|low| low > 0.0)
+    }
+}
+
+/// Looks for growth.
+///
+/// # Errors
+/// A run without ticks, a confidence outside (0, 1).
+pub fn growth(recording: &Recording, options: &GrowthOptions) -> Result<Growth, SlabError> {
+    let windows = Windows::of(recording, options)?;
+    let bytes = bytes_of_caches(recording);
+    let mut sum = vec![0_u64; recording.ticks().len()];
+    for bytes in &bytes {
+        sum.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(*bytes));
+    }
+    let grown = |bytes: &Vec<u64>| windows.grown(bytes, recording.ticks());
+    let mut caches: Vec<(usize, Grown)> = Vec::with_capacity(bytes.len());
+    for (number, bytes) in bytes.iter().enumerate() {
+        caches.push((number, grown(bytes)?));
+    }
+    caches.sort_by(|a, b| b.1.peak_growth.total_cmp(&a.1.peak_growth));
+    let others = caches.split_off(options.top.min(caches.len()));
+    let mut contributors = Vec::with_capacity(caches.len());
+    for (number, found) in caches {
+        let slope = slope(recording.ticks(), bytes.get(number).map_or(&[], Vec::as_slice), options)?;
+        let cache = recording.caches().get(number);
+        let name = cache.map(|cache| cache.label()).unwrap_or_default();
+        let members = cache.map(|cache| cache.members()).unwrap_or_default();
+        contributors.push(Grown { name, members, slope, ..found });
+    }
+    let total = Grown { slope: slope(recording.ticks(), &sum, options)?, ..grown(&sum)? };
+    let others_retained = others.iter().map(|(_, found)| found.retained).sum();
+    let phases = recording.phases().to_vec();
+    Ok(Growth {
+        baseline: windows.baseline.1,
+        end: windows.end.1,
+        total,
+        contributors,
+        others_retained,
+        phases,
+    })
+}
+
+/// Ticks before and after, as a range each.
+struct Windows {
+    baseline: (std::ops::Range<usize>, Window),
+    end: (std::ops::Range<usize>, Window),
+}
+
+impl Windows {
+    fn of(recording: &Recording, options: &GrowthOptions) -> Result<Self, SlabError> {
+        let ticks = recording.ticks();
+        let none = || SlabError::NoRows { monitor: "slabinfo", hint: "the run has no tick" };
+        let (first, last) = (ticks.first().ok_or_else(none)?, ticks.last().ok_or_else(none)?);
+        let tenth = last.since(*first).0 / 10;
+        let began = recording.phases().iter().map(|phase| phase.start).min();
+        let ended = recording.phases().iter().map(|phase| phase.end).max();
+        let until = options.baseline_until.or(began).unwrap_or(Nanos(first.0.saturating_add(tenth)));
+        let from = options.end_from.or(ended).unwrap_or(Nanos(last.0.saturating_sub(tenth)));
+        // A window holds at least the tick at its end of the run.
+        let before = ticks.partition_point(|at| *at < until).max(1);
+        let after = ticks.partition_point(|at| *at < from).min(ticks.len() - 1);
+        Ok(Windows { baseline: window(ticks, 0..before), end: window(ticks, after..ticks.len()) })
+    }
+
+    fn grown(&self, bytes: &[u64], ticks: &[Nanos]) -> Result<Grown, SlabError> {
+        let (mut peak_bytes, mut peak_at) = (0, ticks.first().copied().unwrap_or_default());
+        for (bytes, at) in bytes.iter().zip(ticks).filter(|(bytes, _)| **bytes > 0) {
+            if *bytes > peak_bytes {
+                (peak_bytes, peak_at) = (*bytes, *at);
+            }
+        }
+        let baseline_bytes = median(bytes.get(self.baseline.0.clone()).unwrap_or_default())?;
+        let end_bytes = median(bytes.get(self.end.0.clone()).unwrap_or_default())?;
+        Ok(Grown {
+            name: String::new(),
+            members: Vec::new(),
+            baseline_bytes,
+            peak_bytes,
+            peak_at,
+            peak_growth: peak_bytes as f64 - baseline_bytes,
+            end_bytes,
+            retained: end_bytes - baseline_bytes,
+            slope: None,
+        })
+    }
+}
+
+fn window(ticks: &[Nanos], range: std::ops::Range<usize>) -> (std::ops::Range<usize>, Window) {
+    let at = |number: usize| ticks.get(number).copied().unwrap_or_default();
+    let found = Window { from: at(range.start), to: at(range.end.saturating_sub(1)), ticks: range.len() };
+    (range, found)
+}
+
+fn median(bytes: &[u64]) -> Result<f64, SlabError> {
+    let values: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
+    perflab_stats::median(&values).map_err(|source| statistic("median of a window", source))
+}
+
+fn statistic(subject: &str, source: perflab_stats::StatsError) -> SlabError {
+    SlabError::Statistic { subject: subject.into(), source }
+}
+
+/// Of batches of ticks, each with its median time and bytes.
+fn slope(ticks: &[Nanos], bytes: &[u64], options: &GrowthOptions) -> Result<Option<Slope>, SlabError> {
+    let first = ticks.first().copied().unwrap_or_default();
+    if ticks.last().copied().unwrap_or_default() <= first {
+        return Ok(None);
+    }
+    let batch = ticks.len().div_ceil(MOST_BATCHES).max(1);
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for (ticks, bytes) in ticks.chunks(batch).zip(bytes.chunks(batch)) {
+        let seconds: Vec<f64> = ticks.iter().map(|at| at.since(first).seconds()).collect();
+        x.push(perflab_stats::median(&seconds).map_err(|source| statistic("slope", source))?);
+        y.push(median(bytes)?);
+    }
+    let found = match perflab_stats::theil_sen(&x, &y, options.confidence) {
+        Err(perflab_stats::StatsError::NoSpread | perflab_stats::StatsError::TooFew { .. }) => {
+            return Ok(None);
+        }
+        found => found.map_err(|source| statistic("slope", source))?,
+    };
+    Ok(Some(Slope {
+        bytes_per_second: found.value,
+        low: found.interval.map(|interval| interval.low),
+        high: found.interval.map(|interval| interval.high),
+        level: found.interval.map(|interval| interval.level),
+    }))
+}
