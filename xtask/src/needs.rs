@@ -91,16 +91,28 @@ fn python() -> Result<()> {
     let home = Path::new("target/test-venv");
     let python = home.join("bin/python");
     let ready = || {
-        let check =
-            Command::new(&python).args(["-c", "import pyarrow, duckdb"]).stderr(Stdio::null()).status();
+        let check = Command::new(&python)
+            .args(["-c", "import pyarrow, duckdb, pandas, polars"])
+            .stderr(Stdio::null())
+            .status();
         check.is_ok_and(|status| status.success())
     };
     if ready() {
         return Ok(());
     }
-    println!("making {} with pyarrow and duckdb", home.display());
+    println!("making {} with pyarrow, duckdb, pandas and polars", home.display());
     let made = run(Command::new("python3").args(["-m", "venv"]).arg(home)).and_then(|()| {
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pyarrow", "duckdb"];
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "pyarrow",
+            "duckdb",
+            "pandas",
+            "polars",
+        ];
         run(Command::new(&python).args(pip))
     });
     match made {
