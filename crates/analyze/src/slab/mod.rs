@@ -14,6 +14,7 @@
 //! | [`mod@growth`] | baseline, peak, retained after the end, slope, top contributors |
 //! | [`mod@compare`] | bytes per cache between runs, with a noise floor |
 //! | [`mod@reconcile`] | the account against /proc/meminfo |
+//! | [`notebook`] | the figures of the notebook of 2019, beside ours, and why they differ |
 //! | [`mod@what_if`] | bytes at another order or object size |
 
 pub mod attributes;
@@ -29,6 +30,7 @@ pub mod histogram;
 mod input;
 pub mod mean;
 mod measured;
+pub mod notebook;
 mod phase;
 mod ratio;
 mod read;

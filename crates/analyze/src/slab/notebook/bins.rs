@@ -1,0 +1,76 @@
+//! Owns a histogram as numpy makes it: equal bins from the least to the greatest value, the last closed. It refuses
+//! values that are not finite.
+
+use serde::Serialize;
+
+/// Values counted in equal bins.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bins {
+    /// One more than counts: the limits of the bins.
+    pub edges: Vec<f64>,
+    /// Values in [edge, next edge), in the last bin up to its upper edge.
+    pub counts: Vec<usize>,
+}
+
+impl Bins {
+    /// From the least to the greatest of the values; around a single value, half a unit on either side; of no value,
+    /// from 0 to 1 (numpy.histogram, numpy.histogram_bin_edges).
+    #[must_use]
+    pub fn of(values: &[f64], bins: usize) -> Self {
+        let count = bins.max(1);
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = match (values.is_empty(), least == greatest) {
+            (true, _) => (0.0, 1.0),
+            (_, true) => (least - 0.5, greatest + 0.5),
+            _ => (least, greatest),
+        };
+        let edge = |number: usize| match number == count {
+            true => high,
+            false => number as f64 * ((high - low) / count as f64) + low,
+        };
+        let mut found = Bins { edges: (0..=count).map(edge).collect(), counts: vec![0; count] };
+        found.recount(values);
+        found
+    }
+
+    /// Other values in the same bins; those outside are not counted.
+    #[must_use]
+    pub fn with(&self, values: &[f64]) -> Self {
+        let mut found = Bins { edges: self.edges.clone(), counts: vec![0; self.counts.len()] };
+        found.recount(values);
+        found
+    }
+
+    fn recount(&mut self, values: &[f64]) {
+        let last = self.counts.len().saturating_sub(1);
+        for value in values {
+            let after = self.edges.partition_point(|edge| edge <= value);
+            let is_top = self.edges.last() == Some(value);
+            let number = if is_top { Some(last) } else { after.checked_sub(1) };
+            if let Some(count) = number.and_then(|number| self.counts.get_mut(number)) {
+                *count += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bin_is_closed_and_a_single_value_gets_room() {
+        let found = Bins::of(&[0.0, 1.0, 2.0, 3.0, 4.0], 4);
+        assert_eq!((found.edges.len(), found.counts), (5, vec![1, 1, 1, 2]));
+        let found = Bins::of(&[7.0, 7.0], 2);
+        assert_eq!((found.edges, found.counts), (vec![6.5, 7.0, 7.5], vec![0, 2]));
+        assert_eq!(Bins::of(&[], 2).counts, [0, 0]);
+    }
+
+    #[test]
+    fn what_is_outside_is_not_counted() {
+        let found = Bins::of(&[0.0, 10.0], 5).with(&[-1.0, 0.0, 2.0, 10.0, 11.0]);
+        assert_eq!(found.counts, [1, 1, 0, 0, 1]);
+    }
+}

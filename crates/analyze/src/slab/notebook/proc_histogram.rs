@@ -1,0 +1,128 @@
+//! Owns the notebook's histogram of /proc/slabinfo. It refuses to call the result efficiency anywhere but here: it is
+//! the packing, one constant a cache.
+
+use std::collections::HashMap;
+
+use perflab_model::series::Series;
+use serde::Serialize;
+
+use super::super::columns::{ints, texts};
+use super::super::error::SlabError;
+use super::super::input::Input;
+use super::super::recording::with_rows;
+use super::bins::Bins;
+use super::reason::Reason;
+
+/// The notebook's bins.
+const BINS: usize = 100;
+/// The notebook's page.
+const PAGE: f64 = 4096.0;
+
+/// num_objs * objsize * 100 / (num_slabs * 4096 * 2^order) of all rows, in bins.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcHistogram {
+    /// The notebook's.
+    pub notebook: Bins,
+    /// Ours in the same bins: active_objs * objsize * 100 / S, with the row's own pages; rows without slabs have none.
+    /// Null where the page size is unknown.
+    pub ours: Option<Bins>,
+    /// Rows read.
+    pub rows: usize,
+    /// Rows in the notebook's bins.
+    pub counted: usize,
+    /// Caches whose number was not the same at every tick with slabs; the notebook's is the packing, so none.
+    pub moving: usize,
+    /// Why they differ.
+    pub reasons: Vec<Reason>,
+}
+
+/// Makes the histogram.
+///
+/// # Errors
+/// No `slabinfo` rows.
+pub fn proc_histogram(input: &Input) -> Result<ProcHistogram, SlabError> {
+    let hint = "import a log of /proc/slabinfo";
+    let none = SlabError::NoRows { monitor: "slabinfo", hint };
+    let series = with_rows(input.slabinfo).ok_or(none)?;
+    let found = Values::read(series, &Orders::of(input.caches), input.system.page_size);
+    let notebook = Bins::of(&found.notebook, BINS);
+    let ours = input.system.page_size.map(|_| notebook.with(&found.ours));
+    let (rows, counted) = (series.at.len(), found.notebook.len());
+    Ok(ProcHistogram { notebook, ours, rows, counted, moving: found.moving, reasons: reasons(input, &found) })
+}
+
+fn reasons(input: &Input, found: &Values) -> Vec<Reason> {
+    let page_size = input.system.page_size;
+    let mut reasons = vec![Reason::CapacityAsUse, Reason::PaddedSize];
+    reasons.extend((found.empty > 0).then_some(Reason::EmptyDropped { rows: found.empty }));
+    reasons.extend((page_size != Some(4096)).then_some(Reason::PageSizeAssumed { page_size }));
+    reasons.extend((found.assumed > 0).then_some(Reason::OrderAssumed { rows: found.assumed }));
+    reasons.push(Reason::CachesAlike);
+    reasons
+}
+
+/// The orders that the notebook looks up by name; 0 where a name is missing, as there.
+struct Orders<'a>(Option<HashMap<&'a str, u64>>);
+
+impl<'a> Orders<'a> {
+    fn of(caches: Option<&'a Series>) -> Self {
+        let read = |series: &'a Series| {
+            let (name, order) = (texts(series, "cache"), ints(series, "order"));
+            let pair = |row| Some((name.text(row)?, order.count(row)?));
+            (0..series.at.len()).filter_map(pair).collect()
+        };
+        Orders(with_rows(caches).map(read))
+    }
+
+    /// The pages of a slab, and whether that was assumed. Without any list of orders, the row's own.
+    fn pages(&self, name: &str, pages: u64) -> (f64, bool) {
+        let Some(known) = &self.0 else { return (pages as f64, false) };
+        let order = known.get(name).and_then(|order| i32::try_from(*order).ok());
+        (2_f64.powi(order.unwrap_or(0)), order.is_none())
+    }
+}
+
+/// Both numbers of every row that has them.
+#[derive(Default)]
+struct Values {
+    notebook: Vec<f64>,
+    ours: Vec<f64>,
+    /// Rows of 0 / 0.
+    empty: usize,
+    /// Rows with an assumed order.
+    assumed: usize,
+    /// Caches whose number changed.
+    moving: usize,
+}
+
+impl Values {
+    fn read(series: &Series, orders: &Orders, page_size: Option<u64>) -> Self {
+        let name = texts(series, "cache");
+        let (active, total) = (ints(series, "active_objs"), ints(series, "num_objs"));
+        let (size, slabs) = (ints(series, "objsize"), ints(series, "num_slabs"));
+        let pages = ints(series, "pagesperslab");
+        let (mut found, mut constants) = (Values::default(), HashMap::new());
+        for row in 0..series.at.len() {
+            let fields = || Some((name.text(row)?, total.count(row)?, size.count(row)?, slabs.count(row)?));
+            let Some((name, total, size, slabs)) = fields() else { continue };
+            let own_pages = pages.count(row).unwrap_or(0);
+            let (pages, assumed) = orders.pages(name, own_pages);
+            found.assumed += usize::from(assumed);
+            let value = (total as f64 * size as f64 * 100.0) / (slabs as f64 * (PAGE * pages));
+            if !value.is_finite() {
+                found.empty += 1;
+                continue;
+            }
+            found.notebook.push(value);
+            let first = *constants.entry(name).or_insert(Some(value));
+            if first.is_some_and(|first| first != value) {
+                found.moving += 1;
+                constants.insert(name, None);
+            }
+            let bytes = slabs as f64 * own_pages as f64 * page_size.unwrap_or(0) as f64;
+            let used = active.count(row).unwrap_or(0) as f64 * size as f64;
+            found.ours.extend((bytes > 0.0).then(|| used * 100.0 / bytes));
+        }
+        found
+    }
+}
