@@ -1,5 +1,7 @@
 //! The command line, as clap reads it. Nothing below this module sees clap.
 
+pub mod slab;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -95,6 +97,8 @@ pub enum Verb {
     Workload(Workload),
     /// List the monitors and what they record
     Monitor,
+    /// See where the kernel's object memory goes: live, over a run, between runs
+    Slab(slab::Slab),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind

@@ -73,5 +73,6 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
     error.is::<perflab_analyze::AnalyzeError>()
         || error.is::<perflab_workload::CatalogueError>()
         || error.is::<perflab_analyze::gate::NotAGate>()
+        || error.is::<perflab_analyze::slab::SlabError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

@@ -51,6 +51,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Study(wanted) => verbs::study::run(&context, wanted),
         Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
         Verb::Monitor => verbs::laboratory::monitors(&context),
+        Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::Load(_) => Ok(Exit::Fine), // taken by `main`: its exit code is its own

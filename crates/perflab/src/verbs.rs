@@ -6,5 +6,6 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod show;
+pub mod slab;
 pub mod study;
 pub mod workload;

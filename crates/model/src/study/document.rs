@@ -61,6 +61,9 @@ pub struct RunRules {
     pub time_limit: Span,
     /// The longest that the whole run may take; no further iteration begins after that.
     pub total_time_limit: Option<Span>,
+    /// How long the monitors watch the system at rest, before the first iteration and again after the last
+    /// setting is undone: a baseline, and what stays behind. Nothing where left out.
+    pub quiet: Span,
 }
 
 impl Default for RunRules {
@@ -72,6 +75,7 @@ impl Default for RunRules {
             seed: None,
             time_limit: Span(crate::Nanos(600_000_000_000)),
             total_time_limit: None,
+            quiet: Span(crate::Nanos(0)),
         }
     }
 }

@@ -18,19 +18,19 @@ use crate::{manifest, shipped};
 pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
     undo_leftovers(context);
     let manifest = prepare(context, wanted)?;
-    let stop = Stop::new();
-    on_interrupt(&stop)?;
-    let host = Host {
-        root: context.root.clone(),
-        state: state_directory(),
-        perflab: std::env::current_exe().context("cannot find perflab's own binary")?,
-        catalogue: context.catalogue()?,
-    };
+    let stop = stop_on_interrupt()?;
+    let host = host(context, context.catalogue()?)?;
     let permissions =
         Permissions { apply: wanted.apply, install: wanted.install, scratch: wanted.scratch.clone() };
     let (status, run) = carry_out(context, &host, &manifest, &permissions, &stop)?;
     super::report::after_run(context, &run, wanted.no_report)?;
     Ok(exit(context, status, &run))
+}
+
+/// This machine as the target of a run.
+pub fn host(context: &Context, catalogue: perflab_workload::Catalogue) -> anyhow::Result<Host> {
+    let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
+    Ok(Host { root: context.root.clone(), state: state_directory(), perflab, catalogue })
 }
 
 /// Processes and settings of a killed run first: they would be part of what is measured.
@@ -86,16 +86,17 @@ pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
 }
 
 /// ^C once stops cleanly; twice ends the process, and the next start undoes what is left.
-fn on_interrupt(stop: &Stop) -> anyhow::Result<()> {
+pub fn stop_on_interrupt() -> anyhow::Result<Stop> {
+    let stop = Stop::new();
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, stop.flag())?;
         signal_hook::flag::register(signal, stop.flag())?;
     }
-    Ok(())
+    Ok(stop)
 }
 
 /// Connects the source of events to its consumers.
-fn carry_out(
+pub fn carry_out(
     context: &Context,
     host: &Host,
     manifest: &Manifest,

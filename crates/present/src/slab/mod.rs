@@ -5,6 +5,8 @@
 //! units.
 
 mod cells;
+mod comparison;
+mod growth;
 mod histogram;
 mod show;
 mod stack;
@@ -14,6 +16,8 @@ mod what_if;
 #[cfg(test)]
 mod tests;
 
+pub use comparison::{figure as comparison_figure, grid as comparison_grid};
+pub use growth::{figure as growth_figure, grid as growth_grid};
 pub use histogram::{figure as histogram_figure, grid as histogram_grid};
 pub use show::{Width, figure as show_figure, grid as show_grid, names};
 pub use stack::figure as stack_figure;

@@ -1,0 +1,216 @@
+//! `perflab slab`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `perflab slab`
+#[derive(Debug, Args)]
+pub struct Slab {
+    #[command(subcommand)]
+    pub verb: SlabVerb,
+}
+
+/// The verbs of the slab instrument.
+#[derive(Debug, Subcommand)]
+pub enum SlabVerb {
+    /// Record the slab caches while a command runs, for a time, or until ^C
+    Record(Record),
+    /// Show where slab memory goes: totals, and the worst caches
+    Show(Show),
+    /// Show bytes and efficiency over time, phases and growth
+    Timeline(Timeline),
+    /// Show how many caches, and how many bytes, have which efficiency
+    Histogram(Histogram),
+    /// Compare the slab memory of runs, cache by cache
+    Compare(Compare),
+    /// Watch the slab caches live, full-screen (one snapshot where stdout is no terminal)
+    Top(Top),
+    /// Take other tools' slab logs into the archive: lkp-tests, /proc/slabinfo dumps, sysfs trees
+    Import(Import),
+    /// Say how many bytes a cache would take at another order or object size
+    WhatIf(WhatIf),
+}
+
+/// `perflab slab record`
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Time between readings of /proc/slabinfo
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub every: String,
+    /// Record for this long; with a command, stop it after this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Watch the system at rest for this long before and after the command
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub quiet_time: String,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Whose numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// exact ratios of sums
+    #[default]
+    Exact,
+    /// those of the 2019 notebook, beside ours, and why they differ
+    Notebook,
+}
+
+/// How worst caches are chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// most bytes wasted first
+    #[default]
+    Wasted,
+    /// lowest efficiency first, integrated over time
+    Efficiency,
+    /// lowest mean of the ticks' efficiencies first, each tick alike
+    Unweighted,
+    /// most slab bytes first
+    Bytes,
+    /// by name
+    Name,
+}
+
+/// `perflab slab show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which caches come first
+    #[arg(long, value_enum, default_value_t)]
+    pub by: Order,
+    /// How many caches
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub top: usize,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: Method,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// `perflab slab timeline`
+#[derive(Debug, Args)]
+pub struct Timeline {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Only this cache (any of its names)
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<String>,
+    /// Growth by cache (baseline, peak, retained, slope) instead of ticks
+    #[arg(long)]
+    pub growth: bool,
+    /// What to draw
+    #[arg(long, value_enum, default_value_t)]
+    pub picture: Picture,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: Method,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// The pictures of a timeline.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Picture {
+    /// slab bytes, stacked by cache
+    #[default]
+    Bytes,
+    /// waste, stacked by kind
+    Waste,
+    /// overall efficiency, packing, alignment and occupancy
+    Efficiency,
+}
+
+/// `perflab slab histogram`
+#[derive(Debug, Args)]
+pub struct Histogram {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// How many bars
+    #[arg(long, value_name = "N")]
+    pub bins: Option<usize>,
+    /// Whose numbers
+    #[arg(long, value_enum, default_value_t)]
+    pub method: Method,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// `perflab slab compare`
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The baseline, then the candidate (a run, or a label whose runs are repetitions)
+    #[arg(required = true, num_args = 2, value_names = ["BASELINE", "CANDIDATE"])]
+    pub runs: Vec<String>,
+    /// Exit with 5 where this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
+    #[arg(long, value_name = "VERDICT[:CHANGE]")]
+    pub fail_if: Option<String>,
+    /// Every cache, those without a change too
+    #[arg(long)]
+    pub all: bool,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// `perflab slab top`
+#[derive(Debug, Args)]
+pub struct Top {
+    /// Time between readings
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub every: String,
+    /// Which caches come first
+    #[arg(long, value_enum, default_value_t = Order::Bytes)]
+    pub by: Order,
+}
+
+/// `perflab slab import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// A result folder of lkp-tests, a log of /proc/slabinfo, or a copy of /sys/kernel/slab
+    pub path: PathBuf,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What the path is: lkp, dump or sysfs (guessed where left out)
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+    /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
+    #[arg(long, value_name = "SIZE")]
+    pub page_size: Option<String>,
+}
+
+/// `perflab slab what-if`
+#[derive(Debug, Args)]
+pub struct WhatIf {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Only this cache (any of its names)
+    #[arg(long, value_name = "NAME")]
+    pub cache: Option<String>,
+    /// At this order (log2 of the pages of a slab)
+    #[arg(long, value_name = "N")]
+    pub order: Option<u32>,
+    /// At this padded object size in bytes; needs --cache
+    #[arg(long, value_name = "BYTES", requires = "cache")]
+    pub object_size: Option<u64>,
+    /// How many caches
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub top: usize,
+}

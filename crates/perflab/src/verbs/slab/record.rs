@@ -1,0 +1,156 @@
+//! `perflab slab record`: an ordinary run of a study that is written here.
+
+use std::ffi::OsString;
+
+use anyhow::Context as _;
+use perflab_conduct::Choices;
+use perflab_model::study::Source;
+use perflab_model::{Manifest, Nanos, Status};
+
+use crate::arguments::slab;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::run;
+
+/// What root adds; said where it is missing.
+pub(super) const WITHOUT_ROOT: &str = "\
+without root only totals are recorded (Slab, SReclaimable and SUnreclaim of /proc/meminfo, /proc/vmstat).
+As root, perflab also records: every cache's objects, slabs and bytes (/proc/slabinfo, mode 0400), and object
+sizes, alignment, merged names and exact counts (/sys/kernel/slab). That is what efficiency, waste and growth by
+cache are made of: `sudo perflab slab record …`";
+
+/// Exact counts walk lists under a lock, and attributes change seldom: once a second is often enough.
+const SLOW: &str = "1s";
+
+/// Records, and says what to look at.
+pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("warning: {WITHOUT_ROOT}");
+    }
+    run::undo_leftovers(context);
+    let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
+    write_definition(&folder.path().join("command.toml"), wanted)?;
+    let mut catalogue = context.catalogue()?;
+    catalogue.extend(folder.path())?;
+    let manifest = manifest(context, &catalogue, wanted, is_root)?;
+    let stop = run::stop_on_interrupt()?;
+    let host = run::host(context, catalogue)?;
+    if wanted.command.is_empty() && wanted.duration.is_none() {
+        context.say("recording until ^C");
+    }
+    let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+    context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
+    if is_root && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
+        super::show::after_record(context, &found)?;
+    }
+    Ok(exit(context, status, wanted, found.short()))
+}
+
+/// Stopping a recording that waits for ^C is how it ends, not a failure.
+fn exit(context: &Context, status: Status, wanted: &slab::Record, run: &str) -> Exit {
+    match status {
+        Status::Finished => Exit::Fine,
+        Status::Stopped if wanted.command.is_empty() => Exit::Fine,
+        _ => {
+            context.say(format!(
+                "the command failed or was stopped; `perflab show {run} --output 0` prints what it said"
+            ));
+            Exit::WorkloadFailed
+        }
+    }
+}
+
+fn manifest(
+    context: &Context,
+    catalogue: &perflab_workload::Catalogue,
+    wanted: &slab::Record,
+    is_root: bool,
+) -> anyhow::Result<Manifest> {
+    let source = Source::new("slab record", study(wanted, is_root)?);
+    let study = source.read()?;
+    let facts = perflab_observe::facts(&context.root, None)?;
+    let choices = Choices { set: Vec::new(), only: None, seed: 0 };
+    let plan =
+        perflab_conduct::plan(&study, catalogue, &facts, &choices).map_err(|found| source.problems(found))?;
+    let label = wanted.label.clone();
+    Ok(crate::manifest::manifest(&source, study, plan, facts, label, &context.root))
+}
+
+/// The study, as text: what a person could have written.
+fn study(wanted: &slab::Record, is_root: bool) -> Result<String, Usage> {
+    let every = time("--every", &wanted.every)?;
+    let limit = match &wanted.duration {
+        Some(text) if !wanted.command.is_empty() => time("--for", text)?,
+        _ => "87600h".into(),
+    };
+    let quiet = match wanted.command.is_empty() {
+        true => "0s".into(),
+        false => time("--quiet-time", &wanted.quiet_time)?,
+    };
+    let title = quoted(&format!("Slab caches, {}", subject(&wanted.command)));
+    let mut text = format!(
+        "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
+         time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n[monitors]\n"
+    );
+    if is_root {
+        text += &format!("slabinfo = \"{every}\"\nslab-caches = \"{SLOW}\"\nslab-exact = \"{SLOW}\"\n");
+    }
+    Ok(text + &format!("meminfo = \"{every}\"\nvmstat = \"{SLOW}\"\n"))
+}
+
+fn subject(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    if words.is_empty() { "the system as it is".into() } else { format!("during `{}`", words.join(" ")) }
+}
+
+/// A time with its unit, as a study wants it.
+fn time(option: &str, text: &str) -> Result<String, Usage> {
+    match Nanos::parse(text) {
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) => Err(Usage::new(format!("{option}: {error}"), "for example 100ms or 60s")),
+    }
+}
+
+/// The command as a workload; waiting, where there is none.
+fn write_definition(path: &std::path::Path, wanted: &slab::Record) -> anyhow::Result<()> {
+    let words = match (wanted.command.as_slice(), &wanted.duration) {
+        ([], Some(duration)) => {
+            time("--for", duration)?;
+            let seconds = Nanos::parse(duration).map(Nanos::seconds).unwrap_or_default();
+            vec!["sleep".to_owned(), seconds.to_string()]
+        }
+        ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
+        (command, _) => command.iter().map(word).collect::<Result<_, _>>()?,
+    };
+    let argv: Vec<String> = words.iter().map(|word| quoted(&literal(word))).collect();
+    let text = format!(
+        "title = \"the command of slab record\"\nmeasures = \"how long it took\"\n\
+         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n\n\
+         [[metric]]\nname = \"time\"\nunit = \"s\"\ndirection = \"lower\"\nprimary = true\ntime = \"wall\"\n",
+        argv.join(", ")
+    );
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn word(word: &OsString) -> Result<String, Usage> {
+    let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    text.ok_or_else(|| {
+        let message = format!("the argument `{}` is empty or not UTF-8", word.display());
+        Usage::new(message, "put the command into a script, and record that")
+    })
+}
+
+/// A word that the catalogue's templates leave as it is.
+fn literal(word: &str) -> String {
+    if !word.contains(['{', '}']) {
+        return word.to_owned();
+    }
+    let text = word.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+    format!("{{{{ '{text}' }}}}")
+}
+
+/// A TOML string: a JSON string is one.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
