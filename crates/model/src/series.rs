@@ -1,6 +1,9 @@
 //! Series: what a monitor records. A schema declares the columns once; rows are plain cells.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Nanos, Unit};
 
@@ -81,8 +84,8 @@ pub struct SeriesSchema {
     pub columns: Vec<Column>,
 }
 
-/// One cell of a row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One cell of a row: in JSON a number with or without a point, a text, or null.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
     /// for [`ColumnType::Int`]
@@ -93,6 +96,53 @@ pub enum Cell {
     Text(String),
     /// the kernel did not give this value in this row
     Missing,
+}
+
+/// By hand, as the derived one tries a variant after the other and builds an error for each that does not fit: most
+/// of the time of closing a run.
+impl<'de> Deserialize<'de> for Cell {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CellVisitor)
+    }
+}
+
+struct CellVisitor;
+
+impl Visitor<'_> for CellVisitor {
+    type Value = Cell;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a text or null")
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Cell, E> {
+        Ok(Cell::Int(number))
+    }
+
+    /// What is too large for a signed number keeps its size and loses its last digits.
+    fn visit_u64<E>(self, number: u64) -> Result<Cell, E> {
+        Ok(i64::try_from(number).map_or(Cell::Float(number as f64), Cell::Int))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Cell, E> {
+        Ok(Cell::Float(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Cell, E> {
+        Ok(Cell::Text(text.into()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Cell, E> {
+        Ok(Cell::Text(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Cell, E> {
+        Ok(Cell::Missing)
+    }
+
+    fn visit_none<E>(self) -> Result<Cell, E> {
+        Ok(Cell::Missing)
+    }
 }
 
 /// One row: as many cells as the schema has columns.
@@ -141,4 +191,30 @@ pub enum ColumnData {
     Float(Vec<Option<f64>>),
     /// texts; `None` where missing
     Text(Vec<Option<String>>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_plain_values_of_json() {
+        let cells = [
+            (Cell::Int(-3), "-3"),
+            (Cell::Int(i64::MAX), "9223372036854775807"),
+            (Cell::Float(1.5), "1.5"),
+            (Cell::Text("a\"b".into()), "\"a\\\"b\""),
+            (Cell::Missing, "null"),
+        ];
+        for (cell, text) in cells {
+            assert_eq!(serde_json::to_string(&cell).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Cell>(text).unwrap(), cell);
+        }
+        assert_eq!(
+            serde_json::from_str::<Cell>("18446744073709551615").unwrap(),
+            Cell::Float(u64::MAX as f64)
+        );
+        assert!(serde_json::from_str::<Cell>("true").is_err());
+        assert!(serde_json::from_str::<Cell>("[1]").is_err());
+    }
 }
