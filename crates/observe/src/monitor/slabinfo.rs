@@ -15,6 +15,7 @@
 //!
 //! Fewer objects than `num_slabs * objperslab`, twice the same, are no contradiction: some slabs are of a lower order.
 
+mod memory;
 mod parse;
 mod sample;
 #[cfg(test)]
@@ -25,7 +26,9 @@ use super::kind::{MonitorKind, Opening};
 use super::proc_file::ProcFile;
 use super::slab::{Capped, WITHOUT_ROOT};
 
-pub(super) use parse::{names, parse};
+pub(super) use parse::names;
+#[cfg(test)]
+pub(super) use parse::parse;
 
 pub(super) const KIND: MonitorKind = MonitorKind {
     name: "slabinfo",
@@ -52,8 +55,9 @@ const COLUMNS: &[Declared] = &[
 
 fn open(opening: &Opening<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
     let mut file = ProcFile::open(opening.root, KIND.source)?;
+    let mut memory = memory::Memory::default();
     let read = move |rows: &mut Vec<perflab_model::Row>| {
-        let parsed = parse(file.read()?, rows);
+        let parsed = memory.parse(file.read()?, rows);
         parsed.map_err(|malformed| file.malformed(malformed))
     };
     Ok(Box::new(sample::Slabinfo::new(opening.declared(), Capped::new(opening.root), read)))

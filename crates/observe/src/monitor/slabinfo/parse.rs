@@ -8,9 +8,7 @@ use super::COLUMNS;
 use crate::monitor::line::{Malformed, lines};
 use crate::monitor::slab::flag;
 
-/// Numbers between a cache's name and ` : tunables`.
-const PER_OBJECT: usize = 5;
-/// Where a row's numbers begin and end.
+/// The columns that are numbers of the line.
 const NUMBERS: std::ops::Range<usize> = 2..9;
 
 pub(in crate::monitor) fn parse(text: &str, rows: &mut Vec<Row>) -> Result<(), Malformed> {
@@ -43,32 +41,45 @@ fn caches(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A line taken apart.
-struct Line<'a> {
-    name: &'a str,
-    /// The five numbers of objects, and what follows ` : slabdata`; nothing where the line is not made so.
-    numbers: Option<(&'a str, &'a str)>,
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    /// A word for each of [`NUMBERS`]; nothing where the line is not made so.
+    numbers: Option<[&'a str; NUMBERS.end - NUMBERS.start]>,
 }
 
 impl<'a> Line<'a> {
-    fn of(line: &'a str) -> Self {
-        let whole = line.rsplit_once(" : slabdata").and_then(|(left, slabs)| {
-            let (name, numbers) = last_words(left.rsplit_once(" : tunables")?.0, PER_OBJECT)?;
-            Some(Line { name, numbers: Some((numbers, slabs)) })
-        });
-        whole.unwrap_or_else(|| Line { name: name_of_a_cut(line), numbers: None })
+    pub(super) fn of(line: &'a str) -> Self {
+        let whole = Line::whole(line);
+        // What CONFIG_DEBUG_SLAB appended until 6.7.
+        let cut = || Line::whole(line.split_once(" : globalstat")?.0);
+        whole.or_else(cut).unwrap_or_else(|| Line { name: name_of_a_cut(line), numbers: None })
     }
 
-    fn row(&self, ordinal: i64) -> Row {
-        let (objects, slabs) = self.numbers.unwrap_or_default();
-        let mut words = objects.split_ascii_whitespace().chain(slabs.split_ascii_whitespace());
+    /// `NAME n n n n n : tunables n n n : slabdata n n n`, from its right end: a name may hold anything.
+    fn whole(line: &'a str) -> Option<Self> {
+        let mut left = line;
+        let [_shared_avail, num_slabs, active_slabs] = pop(&mut left)?;
+        let [slabdata, colon] = pop(&mut left)?;
+        let [_shared_factor, _batch_count, _limit] = pop(&mut left)?;
+        let [tunables, other_colon] = pop(&mut left)?;
+        let [pages, per_slab, size, num_objs, active_objs] = pop(&mut left)?;
+        let name = left.trim_ascii_end();
+        let marks = [other_colon, tunables, colon, slabdata] == [":", "tunables", ":", "slabdata"];
+        let numbers = Some([active_objs, num_objs, size, per_slab, pages, active_slabs, num_slabs]);
+        (marks && !name.is_empty()).then_some(Line { name, numbers })
+    }
+
+    pub(super) fn row(&self, ordinal: i64) -> Row {
         let mut row = Row::with_capacity(COLUMNS.len());
         row.extend([Cell::Text(self.name.into()), Cell::Int(ordinal)]);
+        let numbers = COLUMNS.get(NUMBERS).unwrap_or_default();
+        let words = self.numbers.unwrap_or_default();
         let mut sound = true;
-        for column in COLUMNS.get(NUMBERS).unwrap_or_default() {
-            let cell = words.next().and_then(|word| column.cell(word));
+        row.extend(numbers.iter().zip(words).map(|(column, word)| {
+            let cell = column.cell(word);
             sound &= cell.is_some();
-            row.push(cell.unwrap_or(Cell::Missing));
-        }
+            cell.unwrap_or(Cell::Missing)
+        }));
         row.push(Cell::Text(String::new()));
         if !sound {
             flag(&mut row, "malformed");
@@ -77,13 +88,15 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Everything before the last `count` words, and those words; nothing where no name is left.
-fn last_words(text: &str, count: usize) -> Option<(&str, &str)> {
-    let mut left = text.trim_end();
-    for _ in 0..count {
-        left = left.rsplit_once(|c: char| c.is_ascii_whitespace())?.0.trim_end();
+/// Takes the last words off `text`, the last one first.
+fn pop<'a, const WORDS: usize>(text: &mut &'a str) -> Option<[&'a str; WORDS]> {
+    let mut words = [""; WORDS];
+    for word in &mut words {
+        let trimmed = text.trim_ascii_end();
+        let start = trimmed.bytes().rposition(|byte| byte == b' ').map_or(0, |space| space + 1);
+        (*text, *word) = trimmed.split_at_checked(start)?;
     }
-    (!left.is_empty()).then(|| (left, text.get(left.len()..).unwrap_or_default()))
+    Some(words)
 }
 
 /// What is left of the name of a line that was cut: everything before its numbers. Which numbers those are is not known.

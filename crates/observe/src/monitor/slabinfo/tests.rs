@@ -1,7 +1,10 @@
 use std::collections::VecDeque;
 
+use proptest::prelude::*;
+
 use perflab_model::{Cell, Nanos, Row, SeriesSchema};
 
+use super::memory::Memory;
 use super::sample::Slabinfo;
 use super::{COLUMNS, Capped, parse};
 use crate::monitor::Monitor;
@@ -140,7 +143,13 @@ const HEADER: &str = "slabinfo - version: 2.1\n# name <active_objs>\n";
 
 #[test]
 fn a_line_that_was_cut_is_a_row_without_numbers() {
-    for cut in ["dentry 12 20 192", "dentry", "dentry 12 20 192 21 1 : tunab", "  dentry   1"] {
+    for cut in [
+        "dentry 12 20 192",
+        "dentry",
+        "dentry 12 20 192 21 1 : tunab",
+        "dentry 1 2 3 4 5 : tunables 0 0 0 : slabdata 6",
+        "  dentry   1",
+    ] {
         let row = rows(&format!("{HEADER}{cut}\n")).concat();
         assert!(row.starts_with("[Text(\"dentry\"), Int(0), Missing, Missing"), "{row}");
         assert!(row.ends_with("Missing, Text(\"malformed\")]"), "{row}");
@@ -154,8 +163,14 @@ fn a_word_that_is_no_number_is_missing_and_the_rest_of_the_row_stays() {
         row,
         "[Text(\"a\"), Int(0), Int(1), Int(2), Missing, Int(4), Int(5), Int(6), Int(7), Text(\"malformed\")]"
     );
-    let row = rows(&format!("{HEADER}a 1 2 3 4 5 : tunables 0 0 0 : slabdata 6\n")).concat();
-    assert!(row.ends_with("Int(5), Int(6), Missing, Text(\"malformed\")]"), "{row}");
+}
+
+#[test]
+fn what_the_debugging_slab_allocator_appended_is_left_out() {
+    let more = ": globalstat 1 2 3 4 5 6 7 8 9 : cpustat 1 2 3 4";
+    let row = rows(&format!("{HEADER}a b 1 2 3 4 5 : tunables 120 60 8 : slabdata 6 7 0 {more}\n")).concat();
+    let numbers = "Int(1), Int(2), Int(3), Int(4), Int(5), Int(6), Int(7)";
+    assert_eq!(row, format!("[Text(\"a b\"), Int(0), {numbers}, Text(\"\")]"));
 }
 
 #[test]
@@ -173,4 +188,32 @@ fn other_versions_and_texts_without_caches_are_errors_with_their_line() {
 #[test]
 fn only_the_second_line_is_a_comment() {
     assert_eq!(rows(&format!("{HEADER}# odd 1 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0\n")).len(), 1);
+}
+
+/// Lines that change a little, come, go and are cut from one text to the next.
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    let name = prop_oneof![Just("a"), Just("a b"), Just("c"), Just("")];
+    let line = (name, 0..2_u32, 0..8_u32).prop_map(|(name, number, cut)| match cut {
+        0 => format!("{name} {number}"),
+        1 => String::new(),
+        _ => format!("{name} {number} 2 3 4 5 : tunables 0 0 0 : slabdata 6 7 0"),
+    });
+    let text = (proptest::collection::vec(line, 0..4), 0..6_u32).prop_map(|(lines, header)| match header {
+        0 => lines.join("\n"),
+        _ => format!("{HEADER}{}\n", lines.join("\n")),
+    });
+    proptest::collection::vec(text, 1..6)
+}
+
+proptest! {
+    #[test]
+    fn what_is_remembered_changes_no_row(texts in texts()) {
+        let mut memory = Memory::default();
+        for text in texts {
+            let (mut remembered, mut parsed) = (Vec::new(), Vec::new());
+            let results = (memory.parse(&text, &mut remembered), parse(&text, &mut parsed));
+            prop_assert_eq!(&results.0, &results.1);
+            prop_assert!(results.0.is_err() || remembered == parsed, "{:?}: {:?} {:?}", text, remembered, parsed);
+        }
+    }
 }

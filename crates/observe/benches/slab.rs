@@ -1,0 +1,169 @@
+//! What the monitors of the slab allocator cost, beside the tools that people use for the same:
+//! `slabtop -o` (package procps) and the kernel's `slabinfo` (tools/mm/slabinfo.c), each run as a process.
+//!
+//! `cargo bench -p perflab-observe --bench slab`, as root. `PERFLAB_SLABINFO_TOOL=PATH` names the kernel's tool, which few
+//! distributions package; without it, and without one on the PATH, that comparison is left out and said so.
+//! `PERFLAB_BENCH_SECONDS=600` makes the runs at 100 Hz as long as wanted (20 s otherwise, each).
+
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use perflab_model::{Event, Nanos, What};
+use perflab_observe::{Monitor, Root, Sampler, find, open, own_usage};
+
+const HUNDRED_HZ: Nanos = Nanos(10_000_000);
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+fn main() {
+        alone("slabinfo", open_host("slabinfo").unwrap(), 3000);
+        return;
+    }
+    let opened = match open_host("slabinfo") {
+        Ok(monitor) => monitor,
+        Err(error) => return println!("nothing to measure: {error}"),
+    };
+    let ours = alone("slabinfo", opened, 2000);
+    println!("   one sample of every cache under 1 ms: {}", verdict(ours < 1e-3));
+    others();
+    peers(ours);
+    at_100_hz(&[("slabinfo", HUNDRED_HZ)]);
+    at_100_hz(&[("slabinfo", HUNDRED_HZ), ("slab-caches", HUNDRED_HZ), ("slab-exact", SECOND)]);
+}
+
+fn verdict(holds: bool) -> &'static str {
+    if holds { "yes" } else { "NO" }
+}
+
+fn others() {
+    for (name, samples) in [("slab-caches", 500), ("slab-exact", 100)] {
+        let before = own_usage().cpu;
+        let Ok(monitor) = open_host(name) else { continue };
+        let opening = own_usage().cpu.since(before);
+        println!("{name:12} {:8.1} us CPU to open", opening.0 as f64 / 1e3);
+        alone(name, monitor, samples);
+    }
+}
+
+fn open_host(name: &str) -> Result<Box<dyn Monitor>, perflab_observe::ObserveError> {
+    open(find(name)?, &Root::host(), HUNDRED_HZ)
+}
+
+/// CPU seconds of one of `samples` samples back to back, the first left out.
+fn alone(name: &str, mut monitor: Box<dyn Monitor>, samples: u32) -> f64 {
+    let mut rows = Vec::new();
+    let mut take = || {
+        rows.clear();
+        monitor.sample(&mut rows).expect("it was opened");
+        rows.len()
+    };
+    let first = take();
+    let (before, began) = (own_usage().cpu, Instant::now());
+    let last = (0..samples).map(|_| take()).last().unwrap_or(0);
+    let cpu = own_usage().cpu.since(before).seconds() / f64::from(samples);
+    let wall = began.elapsed().as_secs_f64() / f64::from(samples);
+    println!(
+        "{name:12} {:8.1} us CPU a sample, {:.1} us wall; {first} rows first, {last} last",
+        cpu * 1e6,
+        wall * 1e6
+    );
+    cpu
+}
+
+/// The tools, one run each time, and how much more CPU they take than `ours` seconds.
+fn peers(ours: f64) {
+    let tool = std::env::var("PERFLAB_SLABINFO_TOOL").unwrap_or_else(|_| "slabinfo".into());
+    for (program, arguments, wanted) in [("slabtop", &["-o"][..], 10.0), (&tool, &[][..], 100.0)] {
+        let command = format!("{program} {}", arguments.join(" "));
+        match run(program, arguments, 50) {
+            Some(theirs) => {
+                let ratio = theirs / ours;
+                println!(
+                    "{command}: {:.1} us CPU a run; {ratio:.1} times ours (wanted {wanted}: {})",
+                    theirs * 1e6,
+                    verdict(ratio >= wanted)
+                );
+            }
+            None => println!("{command}: not here, not compared"),
+        }
+    }
+}
+
+/// CPU seconds of one of so many runs.
+fn run(program: &str, arguments: &[&str], runs: u32) -> Option<f64> {
+    let before = of_children()?;
+    for _ in 0..runs {
+        let mut command = Command::new(program);
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().ok().filter(|status| status.success())?;
+    }
+    Some((of_children()? - before) / f64::from(runs))
+}
+
+/// CPU seconds of the children that were waited for: `cutime` and `cstime` of `/proc/self/stat`, in ticks of 10 ms.
+fn of_children() -> Option<f64> {
+    let stat = Root::host().read("/proc/self/stat").ok()?;
+    let after_name = stat.rsplit_once(')')?.1;
+    let ticks = after_name.split_ascii_whitespace().skip(13).take(2);
+    ticks.map(|word| word.parse::<f64>().ok()).sum::<Option<f64>>().map(|ticks| ticks / 100.0)
+}
+
+/// These monitors for a time, each event turned into a line of JSON as the recorder's journal does.
+fn at_100_hz(monitors: &[(&str, Nanos)]) {
+    let names: Vec<&str> = monitors.iter().map(|(name, _)| *name).collect();
+    let seconds = std::env::var("PERFLAB_BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
+    let time = Duration::from_secs(seconds.unwrap_or(20));
+    let (before, began) = (own_usage().cpu, Instant::now());
+    let (sink, events) = channel();
+    let wanted = monitors.iter().map(|(name, interval)| ((*name).to_owned(), *interval)).collect();
+    let sampler = Sampler::start(wanted, Root::host(), sink);
+    let writer = std::thread::spawn(move || write(&events));
+    sleep(time);
+    let cost = sampler.stop();
+    let written = writer.join().expect("the writer only writes");
+    let wall = began.elapsed().as_secs_f64();
+    let share = |cpu: Nanos| 100.0 * cpu.seconds() / wall;
+    let all = share(own_usage().cpu.since(before));
+    println!(
+        "100 Hz, {} for {wall:.0} s: {} ticks, {} late, {} lost; {:.2} % of a core to read, {all:.2} % with journal \
+         (under 5 %: {}); {} rows, {} of them flagged, {:.1} MiB of journal",
+        names.join(" + "),
+        cost.ticks,
+        cost.late,
+        cost.lost,
+        share(cost.cpu),
+        verdict(all < 5.0 && cost.lost == 0),
+        written.rows,
+        written.flagged,
+        written.bytes as f64 / f64::from(1 << 20)
+    );
+}
+
+#[derive(Default)]
+struct Written {
+    rows: usize,
+    flagged: usize,
+    bytes: usize,
+}
+
+fn write(events: &Receiver<Event>) -> Written {
+    let mut written = Written::default();
+    let mut line = Vec::new();
+    let mut null = File::create("/dev/null").expect("every Linux has /dev/null");
+    for event in events {
+        line.clear();
+        serde_json::to_writer(&mut line, &event).expect("events are plain data");
+        line.push(b'\n');
+        null.write_all(&line).expect("/dev/null takes everything");
+        written.bytes += line.len();
+        if let What::Rows { rows, .. } = &event.what {
+            let none = perflab_model::Cell::Text(String::new());
+            written.rows += rows.len();
+            written.flagged += rows.iter().filter(|row| row.last() != Some(&none)).count();
+        }
+    }
+    written
+}
