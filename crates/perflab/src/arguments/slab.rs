@@ -134,6 +134,16 @@ pub enum Picture {
     Efficiency,
 }
 
+/// What the notebook's histograms are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Source {
+    /// what the kernel's slabinfo tool printed (its first picture)
+    #[default]
+    Tool,
+    /// /proc/slabinfo (its last picture)
+    Proc,
+}
+
 /// `perflab slab histogram`
 #[derive(Debug, Args)]
 pub struct Histogram {
@@ -143,6 +153,9 @@ pub struct Histogram {
     /// How many bars
     #[arg(long, value_name = "N")]
     pub bins: Option<usize>,
+    /// With --method notebook: which of its two histograms
+    #[arg(long, value_enum, default_value_t)]
+    pub of: Source,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,

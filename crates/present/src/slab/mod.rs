@@ -8,6 +8,7 @@ mod cells;
 mod comparison;
 mod growth;
 mod histogram;
+pub mod notebook;
 mod show;
 mod stack;
 mod timeline;

@@ -29,19 +29,19 @@ const fn told(title: &'static str, theirs: &'static str, narrow: bool) -> Told {
 
 const COLUMNS: &[Told] = &[
     told("cache", "name (Name)", true),
-    told("slab", "space (Space)", true),
+    told("slab", "space_normalized_in_kb (Space)", true),
     told("wasted", "none (Loss)", true),
     told("tail", "none (Lpadd, of all slabs)", false),
     told("align", "none (Lalig, of all slots)", false),
     told("free", "none (in neither of Loss's parts)", false),
-    told("efficiency", "efficiency (%Ef), floored there", true),
+    told("efficiency", "percent_efficient (%Ef), a whole number there", true),
     told("at least", "none", false),
-    told("unweighted", "mean of efficiency over ticks", true),
-    told("packing", "efficiency from /proc", false),
+    told("unweighted", "mean of percent_efficient over ticks", true),
+    told("packing", "ef", false),
     told("alignment", "none", false),
-    told("occupancy", "none", false),
-    told("object", "objectSize (Objsize)", false),
-    told("per slab", "objPerSlab (O/S)", false),
+    told("occupancy", "active_vs_num, of objects", false),
+    told("object", "object_size (Objsize)", false),
+    told("per slab", "o_s (O/S)", false),
     told("peak", "none", true),
     told("other names", "none (slabinfo -a)", false),
 ];
@@ -65,7 +65,11 @@ pub fn grid(show: &Show, order: Order, top: usize, width: Width) -> Grid {
         grid.add(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
     };
     add(total(&format!("all {} caches", show.caches.len()), &show.total, show.unweighted));
-    let kinds = [("reclaimable", &show.reclaimable), ("unreclaimable", &show.unreclaimable)];
+    let kinds = [
+        ("reclaimable", &show.reclaimable),
+        ("unreclaimable", &show.unreclaimable),
+        ("of unknown kind", &show.unknown),
+    ];
     for (name, sum) in kinds.into_iter().filter(|(_, sum)| sum.usage.slab_bytes > 0) {
         add(total(name, sum, None));
     }

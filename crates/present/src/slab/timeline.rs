@@ -43,7 +43,8 @@ fn phase_at(phases: &[Phase], at: Nanos) -> Option<&Phase> {
     phases.iter().find(|phase| phase.start <= at && at < phase.end)
 }
 
-fn thinned(points: &[Point], most: Option<usize>) -> Vec<&Point> {
+/// That many of the points, spread evenly, the last among them; all without a limit.
+pub(super) fn thinned<T>(points: &[T], most: Option<usize>) -> Vec<&T> {
     let last = points.len().saturating_sub(1);
     match most {
         Some(most) if most > 1 && points.len() > most => {

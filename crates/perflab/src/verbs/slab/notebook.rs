@@ -1,25 +1,85 @@
-//! `--method notebook`: the figures of the 2019 notebook, beside ours.
+//! `--method notebook`: the figures of the 2019 notebook, beside ours, and in words why they differ.
 
+use perflab_analyze::slab::notebook::{self, Reason};
+use perflab_present::slab::notebook as present;
+use perflab_present::table::Format;
+
+use super::output;
 use super::stored::Stored;
-use crate::arguments::slab::{Histogram, Show, Timeline};
+use crate::arguments::slab::{Histogram, Show, Source, Timeline};
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 
-fn missing() -> anyhow::Error {
-    Usage::new("--method notebook is not there yet", "leave it out").into()
-}
+/// Rows of the notebook's table.
+const LOWEST: usize = 30;
 
 /// Its table of the thirty least efficient caches.
-pub fn show(_: &Context, _: &Stored, _: &Show) -> anyhow::Result<Exit> {
-    Err(missing())
+pub fn show(context: &Context, stored: &Stored, wanted: &Show) -> anyhow::Result<Exit> {
+    let result = notebook::table(&stored.input(), LOWEST)?;
+    output::print(context, &result, || present::table_grid(&result))?;
+    output::plot(context, wanted.plot.as_deref(), || present::table_figure(&result))?;
+    if let Some(minutes) = notebook::minutes(&stored.input()) {
+        context.say(format!("Test took: {minutes:.2} minutes"));
+    }
+    say(context, &result.reasons);
+    for names in notebook::COLUMNS {
+        let difference =
+            if names.difference.is_empty() { String::new() } else { format!(" ({})", names.difference) };
+        context.say(format!("column: {} is called {} there{difference}", names.ours, names.notebook));
+    }
+    Ok(Exit::Fine)
 }
 
-/// Its two means over time, and dentry.
-pub fn timeline(_: &Context, _: &Stored, _: &Timeline) -> anyhow::Result<Exit> {
-    Err(missing())
+/// Its two means over time; of one cache, what the tool printed of it.
+pub fn timeline(context: &Context, stored: &Stored, wanted: &Timeline) -> anyhow::Result<Exit> {
+    let most = matches!(context.format, Format::Table | Format::Markdown).then_some(super::timeline::ROWS);
+    let input = stored.input();
+    let plot = wanted.plot.as_deref();
+    if let Some(name) = &wanted.cache {
+        let result = notebook::cache(&input, name)?;
+        output::print(context, &result, || present::cache_grid(&result, most))?;
+        output::plot(context, plot, || present::cache_figure(&result))?;
+        say(context, &result.reasons);
+    } else {
+        let result = notebook::timeline(&input)?;
+        output::print(context, &result, || present::timeline_grid(&result, most))?;
+        output::plot(context, plot, || present::timeline_figure(&result))?;
+        say(context, &result.reasons);
+    }
+    Ok(Exit::Fine)
 }
 
 /// Its two histograms.
-pub fn histogram(_: &Context, _: &Stored, _: &Histogram) -> anyhow::Result<Exit> {
-    Err(missing())
+pub fn histogram(context: &Context, stored: &Stored, wanted: &Histogram) -> anyhow::Result<Exit> {
+    let input = stored.input();
+    let plot = wanted.plot.as_deref();
+    match wanted.of {
+        Source::Tool => {
+            let result = notebook::histogram(&input)?;
+            output::print(context, &result, || {
+                present::histogram_grid(&result.notebook, result.ours.as_ref())
+            })?;
+            output::plot(context, plot, || {
+                present::histogram_figure(&result.notebook, "the slabinfo tool's %Ef")
+            })?;
+            say(context, &result.reasons);
+        }
+        Source::Proc => {
+            let result = notebook::proc_histogram(&input)?;
+            output::print(context, &result, || {
+                present::histogram_grid(&result.notebook, result.ours.as_ref())
+            })?;
+            output::plot(context, plot, || {
+                present::histogram_figure(&result.notebook, "/proc/slabinfo (slots, used or free)")
+            })?;
+            let (rows, counted, moving) = (result.rows, result.counted, result.moving);
+            context.say(format!("{rows} rows read, {counted} counted; {moving} caches move over time"));
+            say(context, &result.reasons);
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+fn say(context: &Context, reasons: &[Reason]) {
+    reasons.iter().for_each(|reason| context.say(format!("why it differs from ours: {reason}")));
 }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 
 /// Rows that people read; programs get all.
-const ROWS: usize = 24;
+pub(super) const ROWS: usize = 24;
 /// Caches with a colour of their own.
 const LAYERS: usize = 7;
 
