@@ -9,8 +9,11 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
 
 use super::view::{By, Line, View};
 
-const KEYS: &str = "q quit  / search  b slab  g growth  d step  w wasted  e efficiency  o objects  s size  n name  \
-                    r reverse  z empty  0 growth from now  p pause";
+const KEYS: &str =
+    "q quit  / search  sort by ←→ or n b g d w e o s  r reverse  z empty  0 growth from now  p pause";
+
+/// Columns in the order in which they go where the terminal is narrow.
+const FIRST_TO_GO: [By; 5] = [By::Size, By::Objects, By::Step, By::Wasted, By::Efficiency];
 
 /// Draws the view; the table scrolls with the selected line.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View, table: &mut TableState) {
@@ -50,27 +53,48 @@ fn totals(view: &View) -> String {
 }
 
 fn draw_caches(frame: &mut Frame<'_>, view: &View, table: &mut TableState, area: Rect) {
-    let header = By::ALL.map(|by| {
-        let mark = match (by == view.by, view.reversed) {
+    let columns = columns(area.width);
+    let header = columns.iter().map(|by| {
+        let mark = match (*by == view.by, view.reversed) {
             (false, _) => "",
             (true, false) => "▼",
             (true, true) => "▲",
         };
-        let text = Text::from(format!("{}{mark}", title(by)));
-        let style = if by == view.by { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::BOLD };
-        Cell::from(text.alignment(side(by))).style(Style::default().add_modifier(style))
+        let text = Text::from(format!("{}{mark}", title(*by)));
+        let style = if *by == view.by { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::BOLD };
+        Cell::from(text.alignment(side(*by))).style(Style::default().add_modifier(style))
     });
-    let rows: Vec<Row<'_>> =
-        view.shown().into_iter().map(|line| Row::new(By::ALL.map(|by| cell(line, by)))).collect();
-    let widths = By::ALL.map(|by| match by {
-        By::Name => Constraint::Min(16),
-        By::Objects => Constraint::Length(10),
-        By::Size => Constraint::Length(7),
-        _ => Constraint::Length(11),
+    let header = Row::new(header.collect::<Vec<_>>());
+    let row = |line: &Line| Row::new(columns.iter().map(|by| cell(line, *by)).collect::<Vec<_>>());
+    let rows: Vec<Row<'_>> = view.shown().into_iter().map(row).collect();
+    let widths = columns.iter().map(|by| match by {
+        By::Name => Constraint::Min(width(*by)),
+        by => Constraint::Length(width(*by)),
     });
     let reversed = Style::default().add_modifier(Modifier::REVERSED);
-    let caches = Table::new(rows, widths).header(Row::new(header)).row_highlight_style(reversed);
+    let caches = Table::new(rows, widths).header(header).row_highlight_style(reversed);
     frame.render_stateful_widget(caches, area, table);
+}
+
+/// The columns that fit: a size that lost its first digits would be a lie.
+fn columns(room: u16) -> Vec<By> {
+    let mut kept = By::ALL.to_vec();
+    for by in FIRST_TO_GO {
+        let needed: u16 = kept.iter().map(|by| width(*by) + 1).sum();
+        if needed > room {
+            kept.retain(|one| *one != by);
+        }
+    }
+    kept
+}
+
+fn width(by: By) -> u16 {
+    match by {
+        By::Name => 16,
+        By::Objects => 10,
+        By::Size => 7,
+        _ => 11,
+    }
 }
 
 fn title(by: By) -> &'static str {

@@ -99,10 +99,15 @@ fn control_c_quits_even_from_a_search() {
 
 #[test]
 fn the_screen_reads_as_it_was_looked_at() {
-    let mut terminal = Terminal::new(TestBackend::new(100, 9)).unwrap();
+    insta::assert_snapshot!("wide", screen(100));
+    insta::assert_snapshot!("narrow", screen(50));
+}
+
+fn screen(width: u16) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(width, 9)).unwrap();
     let mut view = watched();
     view.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let mut table = TableState::default();
     terminal.draw(|frame| super::super::draw::draw(frame, &mut view, &mut table)).unwrap();
-    insta::assert_snapshot!(terminal.backend());
+    terminal.backend().clone()
 }
