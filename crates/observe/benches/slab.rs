@@ -19,9 +19,6 @@ const HUNDRED_HZ: Nanos = Nanos(10_000_000);
 const SECOND: Nanos = Nanos(1_000_000_000);
 
 fn main() {
-        alone("slabinfo", open_host("slabinfo").unwrap(), 3000);
-        return;
-    }
     let opened = match open_host("slabinfo") {
         Ok(monitor) => monitor,
         Err(error) => return println!("nothing to measure: {error}"),
