@@ -1,7 +1,7 @@
 //! Owns what does not change of a cache: sizes, flags, member names, by time of scan. It refuses attributes that
 //! belong to another cache of the same name: their padded size tells.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perflab_model::Nanos;
 use perflab_model::series::Series;
@@ -40,33 +40,41 @@ pub struct Attributes {
 #[derive(Debug, Default)]
 pub(super) struct Scans {
     by_name: HashMap<String, Vec<(Nanos, Attributes)>>,
-    /// The page size that all scans agree on.
-    pub(super) page_sizes: Vec<u64>,
 }
 
 impl Scans {
-    /// From `slab-caches`; where that lacks a cache, object sizes from what the slabinfo tool printed.
+    /// From `slab-caches`; what that lacks of a cache, from what the slabinfo tool printed.
     pub(super) fn read(caches: Option<&Series>, tool: Option<&Series>) -> Self {
         let mut scans = Scans::default();
-        caches.into_iter().for_each(|series| scans.add(series, false));
-        tool.into_iter().for_each(|series| scans.add(series, true));
-        scans.page_sizes.sort_unstable();
-        scans.page_sizes.dedup();
+        caches.into_iter().for_each(|series| scans.add(series));
+        tool.into_iter().for_each(|series| scans.fill(series));
         scans
     }
 
-    fn add(&mut self, series: &Series, is_tool: bool) {
+    fn add(&mut self, series: &Series) {
         let (name, read) = (texts(series, "cache"), reader(series));
         for row in in_time(series) {
             let Some(name) = name.text(row) else { continue };
-            if is_tool && self.by_name.contains_key(name) {
-                continue;
-            }
-            let found = read(row);
-            self.page_sizes.extend(found.page_size);
+            let scan = (at(series, row), read(row));
             match self.by_name.get_mut(name) {
-                Some(scans) => scans.push((at(series, row), found)),
-                None => drop(self.by_name.insert(name.into(), vec![(at(series, row), found)])),
+                Some(scans) => scans.push(scan),
+                None => drop(self.by_name.insert(name.into(), vec![scan])),
+            }
+        }
+    }
+
+    /// The first row of each name says what does not change.
+    fn fill(&mut self, tool: &Series) {
+        let (name, read, flags) = (texts(tool, "cache"), reader(tool), texts(tool, "flags_tool"));
+        let mut seen = HashSet::new();
+        for row in in_time(tool) {
+            let Some(name) = name.text(row).filter(|name| seen.insert(*name)) else { continue };
+            // `a`: the tool read 1 in reclaim_account.
+            let reclaimable = flags.text(row).map(|flags| flags.contains('a'));
+            let found = Attributes { reclaimable, ..read(row) };
+            match self.by_name.get_mut(name) {
+                Some(scans) => scans.iter_mut().for_each(|(_, scan)| scan.fill(&found)),
+                None => drop(self.by_name.insert(name.into(), vec![(at(tool, row), found)])),
             }
         }
     }
@@ -74,6 +82,16 @@ impl Scans {
     /// The scans of a cache, in order of time.
     pub(super) fn of(&self, name: &str) -> &[(Nanos, Attributes)] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Attributes {
+    /// Takes what it lacks from `other`.
+    fn fill(&mut self, other: &Attributes) {
+        self.object_size = self.object_size.or(other.object_size);
+        self.objs_per_slab = self.objs_per_slab.or(other.objs_per_slab);
+        self.order = self.order.or(other.order);
+        self.reclaimable = self.reclaimable.or(other.reclaimable);
     }
 }
 
@@ -104,10 +122,16 @@ fn members(text: &str) -> Vec<String> {
     names.map(Into::into).collect()
 }
 
-/// The scan that holds at `at`: the last one before, else the first, and only if its slots are as large.
-pub(super) fn holding(scans: &[(Nanos, Attributes)], at: Nanos, slab_size: u64) -> Option<&Attributes> {
+/// The scan that holds at `at`: the last one before, else the first; and only if its slots are of the size that the row
+/// says, where it says one.
+pub(super) fn holding(
+    scans: &[(Nanos, Attributes)],
+    at: Nanos,
+    slab_size: Option<u64>,
+) -> Option<&Attributes> {
     let next = scans.partition_point(|(time, _)| *time <= at);
     let (_, found) = scans.get(next.saturating_sub(1))?;
+    let Some(slab_size) = slab_size else { return Some(found) };
     let fits = found.slab_size.is_none_or(|size| size == slab_size);
     let holds = found.object_size.is_none_or(|size| size <= slab_size);
     (fits && holds).then_some(found)

@@ -164,7 +164,8 @@ fn members(sides: &[&SlabSide]) -> BTreeMap<String, BTreeSet<String>> {
 
 fn judged_by_floor(row: &Row, floor: f64) -> CacheChange {
     let bytes = row.change.as_ref().and_then(|change| in_bytes(row, change));
-    let small = bytes.is_some_and(|bytes| bytes.value.abs() <= floor);
+    // Through logarithms and back, a change of exactly one slab is a hair off.
+    let small = bytes.is_some_and(|bytes| bytes.value.abs() <= floor * (1.0 + 1e-9));
     let within_floor = small && matches!(row.verdict, Verdict::Better | Verdict::Worse);
     CacheChange {
         cache: row.metric.clone(),

@@ -1,9 +1,13 @@
 //! Owns what an analysis is made of: the series of one run and the few facts that the formulas need. It refuses to
 //! read them: the caller brings them from the archive.
 
+use std::collections::BTreeSet;
+
 use perflab_model::series::Series;
 use perflab_model::{Nanos, RunRecord};
 
+use super::columns::ints;
+use super::error::SlabError;
 use super::phase::{Phase, phases};
 
 /// The series of one run, each optional; column names as in `docs/format.md`.
@@ -46,6 +50,21 @@ impl System {
 }
 
 impl Input<'_> {
+    /// Bytes of a page: what all scans say, else the fact.
+    ///
+    /// # Errors
+    /// Nothing says it; scans disagree.
+    pub fn page_size(&self) -> Result<u64, SlabError> {
+        let scans = self.caches.map(|series| (series.at.len(), ints(series, "page_size")));
+        let sizes = scans.iter().flat_map(|(rows, sizes)| (0..*rows).filter_map(|row| sizes.count(row)));
+        let known: BTreeSet<u64> = sizes.filter(|size| *size > 0).collect();
+        match known.first() {
+            None => self.system.page_size.filter(|size| *size > 0).ok_or(SlabError::NoPageSize),
+            Some(one) if known.len() == 1 => Ok(*one),
+            Some(_) => Err(SlabError::MixedPageSizes { sizes: known.into_iter().collect() }),
+        }
+    }
+
     /// The run's phases, in order of time; none without a record.
     #[must_use]
     pub fn phases(&self) -> Vec<Phase> {

@@ -61,7 +61,7 @@ impl Recording {
     /// # Errors
     /// No `slabinfo` (or, in its place, `slab-exact`) with rows, no page size, several page sizes in one run.
     pub fn read(input: &Input) -> Result<Self, SlabError> {
-        Reading::of(input)?.recording()
+        Ok(Reading::of(input)?.recording())
     }
 
     /// Every cache that was seen, in the order of first sight.

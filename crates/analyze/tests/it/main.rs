@@ -6,3 +6,4 @@ mod build;
 mod compare;
 mod false_alarms;
 mod gate;
+mod slab;

@@ -45,7 +45,7 @@ impl Frame {
         let (mut names, mut numbers) = (Vec::new(), HashMap::new());
         let (mut ticks, mut rows) = (Vec::new(), Vec::new());
         let name = texts(series, "cache");
-        let read = reader(series, input.system.page_size);
+        let read = reader(series, input.page_size().ok());
         for row in in_time(series) {
             let now = at(series, row);
             if ticks.last() != Some(&now) {

@@ -44,15 +44,22 @@ pub fn proc_histogram(input: &Input) -> Result<ProcHistogram, SlabError> {
     let hint = "import a log of /proc/slabinfo";
     let none = SlabError::NoRows { monitor: "slabinfo", hint };
     let series = with_rows(input.slabinfo).ok_or(none)?;
-    let found = Values::read(series, &Orders::of(input.caches), input.system.page_size);
+    let page_size = input.page_size().ok();
+    let found = Values::read(series, &Orders::of(input.caches), page_size);
     let notebook = Bins::of(&found.notebook, BINS);
-    let ours = input.system.page_size.map(|_| notebook.with(&found.ours));
+    let ours = page_size.map(|_| notebook.with(&found.ours));
     let (rows, counted) = (series.at.len(), found.notebook.len());
-    Ok(ProcHistogram { notebook, ours, rows, counted, moving: found.moving, reasons: reasons(input, &found) })
+    Ok(ProcHistogram {
+        notebook,
+        ours,
+        rows,
+        counted,
+        moving: found.moving,
+        reasons: reasons(page_size, &found),
+    })
 }
 
-fn reasons(input: &Input, found: &Values) -> Vec<Reason> {
-    let page_size = input.system.page_size;
+fn reasons(page_size: Option<u64>, found: &Values) -> Vec<Reason> {
     let mut reasons = vec![Reason::CapacityAsUse, Reason::PaddedSize];
     reasons.extend((found.empty > 0).then_some(Reason::EmptyDropped { rows: found.empty }));
     reasons.extend((page_size != Some(4096)).then_some(Reason::PageSizeAssumed { page_size }));

@@ -60,13 +60,13 @@ pub fn table(input: &Input, lowest: usize) -> Result<NotebookTable, SlabError> {
     rows.sort_by(|a, b| {
         a.percent_efficient.total_cmp(&b.percent_efficient).then_with(|| a.name.cmp(&b.name))
     });
-    let reasons = reasons(&frame, &rows);
+    let absent = sums.iter().filter(|sums| sums.all < frame.ticks.len()).count();
+    let reasons = reasons(&frame, &rows, absent);
     rows.truncate(lowest);
     Ok(NotebookTable { rows, reasons })
 }
 
-fn reasons(frame: &Frame, rows: &[TableRow]) -> Vec<Reason> {
-    let absent = rows.iter().filter(|row| row.rows < frame.ticks.len()).count();
+fn reasons(frame: &Frame, rows: &[TableRow], absent: usize) -> Vec<Reason> {
     let merged = rows.iter().filter(|row| row.name.starts_with(':')).count();
     let mut reasons = frame.reasons();
     reasons.extend(frame.reasons_of_space());
@@ -80,6 +80,8 @@ fn reasons(frame: &Frame, rows: &[TableRow]) -> Vec<Reason> {
 /// Sums over the rows of one name.
 #[derive(Clone, Default)]
 struct Sums {
+    /// Rows, and those of them that the notebook keeps.
+    all: usize,
     rows: usize,
     percent: f64,
     kb: f64,
@@ -91,6 +93,7 @@ struct Sums {
 
 impl Sums {
     fn add_exact(&mut self, exact: Option<Ratio>, weight: u128) {
+        self.all += 1;
         let Some(exact) = exact else {
             self.unknown += 1;
             return;
