@@ -40,9 +40,14 @@ impl Held {
         }
     }
 
-    pub(super) fn cpu_slabs(&self, name: &str, now: Nanos) -> Option<u64> {
-        let counts = self.by_name.get(name)?;
-        let next = counts.partition_point(|(time, _)| *time <= now);
-        counts.get(next.saturating_sub(1)).map(|(_, count)| *count)
+    /// The counts of a cache, in order of time.
+    pub(super) fn of(&self, name: &str) -> &[(Nanos, u64)] {
+        self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The count that holds at a time.
+pub(super) fn cpu_slabs(counts: &[(Nanos, u64)], now: Nanos) -> Option<u64> {
+    let next = counts.partition_point(|(time, _)| *time <= now);
+    counts.get(next.saturating_sub(1)).map(|(_, count)| *count)
 }

@@ -28,6 +28,7 @@ mod held;
 mod hidden;
 pub mod histogram;
 mod input;
+mod intern;
 pub mod mean;
 mod measured;
 mod names;

@@ -7,13 +7,13 @@ use super::attributes::{Attributes, Scans, holding};
 use super::columns::{at, in_time};
 use super::counts::RowCounts;
 use super::error::SlabError;
-use super::held::Held;
+use super::held::{Held, cpu_slabs};
 use super::hidden::Hidden;
 use super::input::Input;
 use super::names::Names;
 use super::recording::{Recording, with_rows};
 use super::row::Observed;
-use super::source::{Counted, Source};
+use super::source::Source;
 
 /// What a reading goes through once.
 pub(super) struct Reading<'a> {
@@ -44,6 +44,7 @@ impl<'a> Reading<'a> {
         let (mut names, mut ticks) = (Names::default(), Vec::new());
         let mut rows = Vec::with_capacity(self.series.at.len());
         let mut counts = RowCounts::default();
+        let mut known: Vec<Known> = Vec::new();
         for row in in_time(self.series).into_iter().filter(|row| self.source.is_row(*row)) {
             let now = at(self.series, row);
             if ticks.last() != Some(&now) {
@@ -52,7 +53,10 @@ impl<'a> Reading<'a> {
             }
             let cache = self.source.name(row).map(|name| names.number(name));
             let found = cache.and_then(|cache| {
-                let found = self.row(row, names.name(cache), now)?;
+                if cache == known.len() {
+                    known.push(self.known(names.name(cache)));
+                }
+                let found = self.row(row, known.get(cache)?, now)?;
                 Some(Observed { cache, tick: ticks.len() - 1, ..found })
             });
             counts.count(found.map(|found| (found.flags, found.slabs == 0)));
@@ -63,10 +67,19 @@ impl<'a> Reading<'a> {
         Recording { caches, ticks, rows, counts, page_size: self.page_size, system, phases }
     }
 
-    fn row(&self, row: usize, name: &str, now: Nanos) -> Option<Observed> {
-        let scans = self.scans.of(name);
-        let counted = self.source.counted(row, || holding(scans, now, None))?;
-        let attributes = holding(scans, now, Some(counted.slab_size));
+    /// Looked up once a cache, not once a row.
+    fn known(&self, name: &str) -> Known<'_> {
+        Known { scans: self.scans.of(name), held: self.held.of(name) }
+    }
+
+    fn row(&self, row: usize, known: &Known, now: Nanos) -> Option<Observed> {
+        let counted = self.source.counted(row, || holding(known.scans, now, None))?;
+        let attributes = holding(known.scans, now, Some(counted.slab_size));
+        let hidden = Hidden {
+            cpu_slabs: cpu_slabs(known.held, now),
+            cpu_partial: attributes.and_then(|attributes| attributes.cpu_partial),
+            sheaf_capacity: attributes.and_then(|attributes| attributes.sheaf_capacity),
+        };
         let found = Observed {
             cache: 0,
             tick: 0,
@@ -77,18 +90,15 @@ impl<'a> Reading<'a> {
             objs_per_slab: counted.objs_per_slab,
             bytes_per_slab: counted.pages_per_slab.checked_mul(self.page_size)?,
             object_size: attributes.and_then(|attributes| attributes.object_size),
-            hidden_objects: self.hidden(name, now, attributes, &counted),
+            hidden_objects: hidden.objects(counted.slabs, counted.objs_per_slab, &self.input.system),
             flags: counted.flags,
         };
         found.is_believable().then(|| found.checked())
     }
+}
 
-    fn hidden(&self, name: &str, now: Nanos, known: Option<&Attributes>, row: &Counted) -> Option<u64> {
-        let hidden = Hidden {
-            cpu_slabs: self.held.cpu_slabs(name, now),
-            cpu_partial: known.and_then(|known| known.cpu_partial),
-            sheaf_capacity: known.and_then(|known| known.sheaf_capacity),
-        };
-        hidden.objects(row.slabs, row.objs_per_slab, &self.input.system)
-    }
+/// What other series know of a cache, over time.
+struct Known<'a> {
+    scans: &'a [(Nanos, Attributes)],
+    held: &'a [(Nanos, u64)],
 }

@@ -166,7 +166,7 @@ pub fn show(recording: &Recording, options: &ShowOptions) -> Show {
 
 fn together(lines: &[CacheLine], weight: u128, wanted: &dyn Fn(&CacheLine) -> bool) -> Integral {
     let mut sum = Integral { weight, ..Integral::default() };
-    lines.iter().filter(|line| wanted(line)).for_each(|line| sum.add(&line.mean.usage, 1));
+    lines.iter().filter(|line| wanted(line)).for_each(|line| sum.usage.add(&line.mean.usage));
     sum
 }
 

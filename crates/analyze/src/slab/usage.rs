@@ -95,7 +95,9 @@ impl Waste {
 impl Usage {
     /// Adds another set of rows. Sums stop at the largest value: 2^128 bytes are no memory.
     pub fn add(&mut self, other: &Usage) {
-        self.accumulate(other, 1);
+        for (sum, value) in self.sums().into_iter().zip(other.values()) {
+            *sum = sum.saturating_add(value);
+        }
     }
 
     /// Adds another set of rows that stands for `weight` units of time.
@@ -118,8 +120,15 @@ impl Usage {
     }
 
     fn values(&self) -> [u128; 7] {
-        let mut copy = *self;
-        copy.sums().map(|sum| *sum)
+        [
+            self.slab_bytes,
+            self.slot_bytes,
+            self.object_bytes,
+            self.used_bytes,
+            self.unknown_slot_bytes,
+            self.hidden_bytes,
+            self.unbounded_slab_bytes,
+        ]
     }
 
     /// P / S.

@@ -1,14 +1,13 @@
 //! Owns the rows of `slabinfo-tool` as the notebook holds them, and the exact bytes beside. It refuses to touch what was
 //! printed.
 
-use std::collections::HashMap;
-
 use perflab_model::Nanos;
 use perflab_model::series::Series;
 
 use super::super::columns::{at, in_time, ints, texts};
 use super::super::error::SlabError;
 use super::super::input::Input;
+use super::super::intern::Interner;
 use super::super::ratio::Ratio;
 use super::super::recording::{weights, with_rows};
 use super::reason::Reason;
@@ -42,7 +41,7 @@ impl Frame {
         let hint = "import a folder that holds what the kernel's slabinfo tool printed";
         let none = SlabError::NoRows { monitor: "slabinfo-tool", hint };
         let series = with_rows(input.tool).ok_or(none)?;
-        let (mut names, mut numbers) = (Vec::new(), HashMap::new());
+        let mut names = Interner::default();
         let (mut ticks, mut rows) = (Vec::new(), Vec::new());
         let name = texts(series, "cache");
         let read = reader(series, input.page_size().ok());
@@ -52,13 +51,10 @@ impl Frame {
                 ticks.push(now);
             }
             let Some(name) = name.text(row) else { continue };
-            let number = *numbers.entry(name).or_insert(names.len());
-            if number == names.len() {
-                names.push(name.to_owned());
-            }
+            let number = names.number(name);
             rows.extend(read(row).map(|found| ToolRow { name: number, tick: ticks.len() - 1, ..found }));
         }
-        Ok(Frame { weights: weights(&ticks), names, ticks, rows })
+        Ok(Frame { weights: weights(&ticks), names: names.into_names(), ticks, rows })
     }
 
     /// Every row that says a percentage.

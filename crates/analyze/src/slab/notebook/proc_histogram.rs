@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::columns::{ints, texts};
 use super::super::error::SlabError;
 use super::super::input::Input;
+use super::super::intern::Interner;
 use super::super::recording::with_rows;
 use super::bins::Bins;
 use super::reason::Reason;
@@ -81,12 +82,21 @@ impl<'a> Orders<'a> {
         Orders(with_rows(caches).map(read))
     }
 
-    /// The pages of a slab, and whether that was assumed. Without any list of orders, the row's own.
-    fn pages(&self, name: &str, pages: u64) -> (f64, bool) {
-        let Some(known) = &self.0 else { return (pages as f64, false) };
-        let order = known.get(name).and_then(|order| i32::try_from(*order).ok());
-        (2_f64.powi(order.unwrap_or(0)), order.is_none())
+    /// The order of a cache, if it is in the list. Nothing at all without any list: then the row's own pages count.
+    fn of_cache(&self, name: &str) -> Option<Option<i32>> {
+        let known = self.0.as_ref()?;
+        Some(known.get(name).and_then(|order| i32::try_from(*order).ok()))
     }
+}
+
+/// What was seen of a cache.
+struct CacheSoFar {
+    /// As [`Orders::of_cache`].
+    order: Option<Option<i32>>,
+    /// The first number that it had.
+    value: Option<f64>,
+    /// Whether it had another one since.
+    is_moving: bool,
 }
 
 /// Both numbers of every row that has them.
@@ -108,28 +118,31 @@ impl Values {
         let (active, total) = (ints(series, "active_objs"), ints(series, "num_objs"));
         let (size, slabs) = (ints(series, "objsize"), ints(series, "num_slabs"));
         let pages = ints(series, "pagesperslab");
-        let (mut found, mut constants) = (Values::default(), HashMap::new());
+        let (mut found, mut names) = (Values::default(), Interner::default());
+        let mut caches: Vec<CacheSoFar> = Vec::new();
         for row in 0..series.at.len() {
             let fields = || Some((name.text(row)?, total.count(row)?, size.count(row)?, slabs.count(row)?));
             let Some((name, total, size, slabs)) = fields() else { continue };
             let own_pages = pages.count(row).unwrap_or(0);
-            let (pages, assumed) = orders.pages(name, own_pages);
-            found.assumed += usize::from(assumed);
+            let number = names.number(name);
+            if number == caches.len() {
+                caches.push(CacheSoFar { order: orders.of_cache(name), value: None, is_moving: false });
+            }
+            let Some(cache) = caches.get_mut(number) else { continue };
+            let pages = cache.order.map_or(own_pages as f64, |order| 2_f64.powi(order.unwrap_or(0)));
+            found.assumed += usize::from(cache.order == Some(None));
             let value = (total as f64 * size as f64 * 100.0) / (slabs as f64 * (PAGE * pages));
             if !value.is_finite() {
                 found.empty += 1;
                 continue;
             }
             found.notebook.push(value);
-            let first = *constants.entry(name).or_insert(Some(value));
-            if first.is_some_and(|first| first != value) {
-                found.moving += 1;
-                constants.insert(name, None);
-            }
+            cache.is_moving |= *cache.value.get_or_insert(value) != value;
             let bytes = slabs as f64 * own_pages as f64 * page_size.unwrap_or(0) as f64;
             let used = active.count(row).unwrap_or(0) as f64 * size as f64;
             found.ours.extend((bytes > 0.0).then(|| used * 100.0 / bytes));
         }
+        found.moving = caches.iter().filter(|cache| cache.is_moving).count();
         found
     }
 }
