@@ -6,6 +6,7 @@
 //! it comes back, the same gap (same monitor, same `from`) is sent again with its end, in place of the open one.
 
 mod lane;
+mod priority;
 mod run;
 mod schedule;
 

@@ -9,6 +9,7 @@ use perflab_model::series::Gap;
 use perflab_model::{Event, Nanos, What};
 
 use super::lane::{Deaf, Lane};
+use super::priority::Priority;
 use crate::clock::{Clock, Monotonic, Stop};
 use crate::{Root, usage};
 
@@ -34,7 +35,8 @@ pub struct SamplerCost {
 
 impl Sampler {
     /// Starts the wanted monitors (name, interval; a name twice counts once, an interval below 1 ms is 1 ms) on a
-    /// thread of their own. The first tick of each is taken as soon as all are open. Whatever cannot be read becomes a gap.
+    /// thread of their own. The first tick of each is taken as soon as all are open. With an interval below 100 ms the thread takes the
+    /// lowest real-time priority, where it may. Whatever cannot be read becomes a gap.
     pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<Event>) -> Sampler {
         Sampler::start_on(Arc::new(Monotonic), wanted, root, sink)
     }
@@ -104,12 +106,14 @@ fn run(
     let mut cost = SamplerCost::default();
     lanes.iter_mut().for_each(|lane| lane.open(root));
     let first = clock.now();
+    let mut priority = Priority::raise(lanes.iter().map(|lane| lane.schedule.interval()).min(), first);
     lanes.iter_mut().for_each(|lane| lane.begin(first));
     loop {
         let due = lanes.iter().map(|lane| lane.schedule.due()).min().unwrap_or(Nanos(u64::MAX));
         if clock.sleep_until(due, stop) || tick(clock, &mut lanes, root, sink, &mut cost).is_err() {
             break;
         }
+        priority.check(clock.now());
     }
     cost.cpu = usage::own_thread();
     cost

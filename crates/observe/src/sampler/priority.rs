@@ -1,0 +1,88 @@
+//! The priority of the monitors' thread. A monitor on a fast clock loses ticks on a busy machine, where a thread that
+//! wakes up waits for others: measured with a tick every 10 ms, two CPUs and six runnable tasks, 135 of 4000 were more
+//! than 10 ms late, 6 with a nice value of -15, none at real-time priority. Slower clocks do not need it.
+
+use perflab_model::Nanos;
+
+use crate::usage;
+
+/// Monitors on clocks faster than this are worth it.
+const FAST: Nanos = Nanos(100_000_000);
+
+/// A thread that takes more than this of a CPU, in percent, is not one that only looks,
+const MOST: u64 = 50;
+/// once it has taken so much.
+const AT_LEAST: Nanos = Nanos(50_000_000);
+
+/// The priority that the calling thread was given.
+#[derive(Debug)]
+pub(super) struct Priority {
+    raised: bool,
+    since: Nanos,
+    cpu: Nanos,
+}
+
+impl Priority {
+    /// Gives the calling thread the lowest real-time priority where its fastest monitor is on a fast clock and we may
+    /// (root); what it takes from the workload is its CPU time, which is in the run's own overhead. It ends with the
+    /// thread.
+    pub(super) fn raise(fastest: Option<Nanos>, now: Nanos) -> Self {
+        let raised = fastest.is_some_and(|interval| interval < FAST) && schedule(libc::SCHED_FIFO, 1);
+        Priority { raised, since: now, cpu: usage::own_thread() }
+    }
+
+    /// Takes it back from a thread whose ticks take so long that it would leave a CPU to nobody else.
+    pub(super) fn check(&mut self, now: Nanos) {
+        if self.raised && self.is_greedy(now, usage::own_thread()) {
+            self.raised = !schedule(libc::SCHED_OTHER, 0);
+        }
+    }
+
+    fn is_greedy(&self, now: Nanos, cpu: Nanos) -> bool {
+        let (cpu, wall) = (cpu.since(self.cpu), now.since(self.since));
+        cpu > AT_LEAST && cpu.0 > wall.0 / 100 * MOST
+    }
+}
+
+/// Says whether the calling thread got that policy.
+#[expect(unsafe_code, reason = "rustix has no sched_setscheduler")]
+fn schedule(policy: i32, priority: i32) -> bool {
+    let wanted = libc::sched_param { sched_priority: priority };
+    // SAFETY: `wanted` outlives the call, which only reads it; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const wanted) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needs_root_a_fast_clock_gets_real_time_and_a_slow_one_does_not() {
+        let policy = |fastest| {
+            std::thread::spawn(move || {
+                Priority::raise(fastest, Nanos(0));
+                let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+                // Field 41 of proc_pid_stat(5), 39 after the name.
+                stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(38).unwrap().to_owned()
+            })
+        };
+        assert_eq!(policy(Some(FAST)).join().unwrap(), "0");
+        assert_eq!(policy(None).join().unwrap(), "0");
+        let fast = policy(Some(Nanos(10_000_000))).join().unwrap();
+        if rustix::process::geteuid().is_root() && fast == "1" {
+            return;
+        }
+        let name = "needs_root_a_fast_clock_gets_real_time_and_a_slow_one_does_not";
+        assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{name}: refused");
+        eprintln!("SKIP {name}: not root, or refused in this container");
+    }
+
+    #[test]
+    fn a_thread_that_does_more_than_look_is_greedy() {
+        let priority = Priority { raised: true, since: Nanos(0), cpu: Nanos(0) };
+        let second = Nanos(1_000_000_000);
+        assert!(!priority.is_greedy(second, Nanos(400_000_000)));
+        assert!(priority.is_greedy(second, Nanos(600_000_000)));
+        assert!(!priority.is_greedy(Nanos(1), Nanos(40_000_000)), "the first ticks are slow");
+    }
+}
