@@ -5,6 +5,7 @@ use super::colour::{Rgb, nth};
 use super::frame::{Frame, Span};
 use super::number::Unit;
 use super::scene::{Ink, Mark, Point, Scene};
+use super::thin::thin;
 
 /// One quantity over time.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +117,6 @@ impl Lines {
                 _ => stretches.push(Vec::new()),
             }
         }
-        stretches
+        stretches.into_iter().map(|stretch| thin(&stretch)).collect()
     }
 }

@@ -31,6 +31,7 @@ mod png;
 mod scene;
 mod stacked;
 mod svg;
+mod thin;
 mod ticks;
 
 #[cfg(test)]

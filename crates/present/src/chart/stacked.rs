@@ -5,6 +5,7 @@ use super::colour::{Rgb, nth};
 use super::frame::{Frame, Span};
 use super::number::Unit;
 use super::scene::{Ink, Mark, Point, Scene};
+use super::thin::thin;
 
 /// One part of the sum.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,11 +94,15 @@ impl Stacked {
         (x, y): (&Axis, &Axis),
     ) -> Mark {
         let place = |(at, value): (&f64, &f64)| Point { x: x.place(*at), y: y.place(*value) };
-        let upper = self.times.iter().zip(above).map(place);
-        let lower = self.times.iter().zip(below).rev().map(place);
+        let upper = thin(&self.times.iter().zip(above).map(place).collect::<Vec<_>>());
+        let lower = thin(&self.times.iter().zip(below).map(place).collect::<Vec<_>>());
         let largest = layer.values.iter().copied().fold(0.0, f64::max);
         let title = format!("{}: up to {}", layer.name, self.unit.text(largest));
-        Mark::Area { points: upper.chain(lower).collect(), ink: Ink::Own(colour), title }
+        Mark::Area {
+            points: upper.into_iter().chain(lower.into_iter().rev()).collect(),
+            ink: Ink::Own(colour),
+            title,
+        }
     }
 }
 

@@ -9,8 +9,10 @@ use super::scene::{Anchor, Ink, Mark, Point, Scene, Surface};
 pub(super) fn text(scene: &Scene, surface: Surface) -> String {
     let (width, height) = (number(scene.width), number(scene.height));
     let description = escaped(&scene.description);
+    // Inside a page the height follows from the width that the page gives.
+    let fixed = if surface == Surface::Paper { format!(" height=\"{height}\"") } else { String::new() };
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\"{fixed} viewBox=\"0 0 {width} {height}\" \
          role=\"img\" aria-label=\"{description}\" font-family=\"Roboto, system-ui, sans-serif\">\n"
     );
     if surface == Surface::Paper {

@@ -140,3 +140,21 @@ fn the_typeface_is_sound() {
     assert_eq!(font::fitted("kmalloc-8k", 12.0, 1000.0), "kmalloc-8k");
     assert!(font::fitted("a_very_long_cache_name", 12.0, 60.0).ends_with('…'));
 }
+
+#[test]
+fn a_spike_of_one_tick_among_many_is_drawn() {
+    let times: Vec<f64> = (0..200_000).map(f64::from).collect();
+    let mut values = vec![Some(1.0); times.len()];
+    values[123_456] = Some(5.0);
+    let figure = Lines {
+        times,
+        lines: vec![Line::new("spike", values)],
+        unit: Unit::Plain("s".into()),
+        from_zero: true,
+        ..Lines::default()
+    };
+    let svg = figure.scene().svg(Surface::Paper);
+    assert!(svg.len() < 60_000, "{} bytes", svg.len());
+    let line = svg.lines().find(|line| line.contains("<title>spike")).unwrap();
+    assert!(line.contains(",76 "), "the highest point lies at the top");
+}

@@ -14,6 +14,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("report.html", include_str!("../../assets/report.html")),
     ("comparison.html", include_str!("../../assets/comparison.html")),
     ("runs.html", include_str!("../../assets/runs.html")),
+    ("slab.html", include_str!("../../assets/slab.html")),
 ];
 
 /// The content security policy: nothing from anywhere, no style attributes, no script but ours.

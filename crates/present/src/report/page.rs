@@ -17,6 +17,7 @@ pub(super) struct Page {
     runs: Vec<RunView>,
     comparisons: Vec<verdicts::View>,
     facts: facts::Table,
+    slabs: Vec<crate::slab::SlabSection>,
 }
 
 /// One run's card and plan.
@@ -79,6 +80,7 @@ pub(super) fn page(input: &ReportInput) -> Page {
         runs: input.runs.iter().map(|run| view(&run.record)).collect(),
         comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
+        slabs: crate::slab::sections(&input.runs),
     }
 }
 

@@ -69,3 +69,19 @@ pub fn figure(histogram: &Histogram, mean: Option<f64>) -> Scene {
     }
     .scene()
 }
+
+/// How many rows have which efficiency, each row alike: what the notebook's histogram shows.
+#[must_use]
+pub fn rows_figure(histogram: &Histogram) -> Scene {
+    chart::Histogram {
+        title: "Rows by efficiency".into(),
+        note: "rows: one a cache a tick, a small cache as much as a large one".into(),
+        unit: Unit::Share,
+        name: "efficiency [%]".into(),
+        heights: Unit::Plain("rows".into()),
+        edges: histogram.bins.iter().map(|bin| bin.low / 100.0).chain([1.0]).collect(),
+        counts: histogram.bins.iter().map(|bin| bin.rows as f64).collect(),
+        pointers: Vec::new(),
+    }
+    .scene()
+}

@@ -9,6 +9,7 @@ mod comparison;
 mod growth;
 mod histogram;
 pub mod notebook;
+mod report;
 mod show;
 mod stack;
 mod timeline;
@@ -19,7 +20,8 @@ mod tests;
 
 pub use comparison::{figure as comparison_figure, grid as comparison_grid};
 pub use growth::{figure as growth_figure, grid as growth_grid};
-pub use histogram::{figure as histogram_figure, grid as histogram_grid};
+pub use histogram::{figure as histogram_figure, grid as histogram_grid, rows_figure};
+pub(crate) use report::{SlabSection, sections};
 pub use show::{Width, figure as show_figure, grid as show_grid, names};
 pub use stack::figure as stack_figure;
 pub use timeline::{efficiency_figure, grid as timeline_grid, waste_figure};

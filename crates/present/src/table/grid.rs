@@ -144,6 +144,13 @@ impl Grid {
         }
     }
 
+    /// The titles, and the texts of the rows for people.
+    #[must_use]
+    pub fn texts(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let rows = self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone()));
+        (self.titles(), rows.collect())
+    }
+
     /// The table's lines, the titles first; each row is one line where `width` is `None`.
     pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let mut table = Table::new();
