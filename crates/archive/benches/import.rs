@@ -1,2 +1,182 @@
-//! later
-fn main() {}
+//! What an import costs: a generated lkp folder of the size of the 2019 logs (189 dumps of 155 caches, 176 outputs of the
+//! slabinfo tool with 103 rows, 331 orders, 189 dumps of meminfo), from packed files to the closed run; and pandas
+//! reading the same two slab logs into a Parquet file each.
+//!
+//! `cargo bench -p perflab-archive --bench import [-- FOLDER]`; `$PERFLAB_PANDAS` is a Python with pandas and pyarrow
+//! (`python3 -m venv V && V/bin/pip install pandas pyarrow`). With FOLDER, that one is imported and not a generated one.
+
+#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use perflab_archive::{Archive, Kind, Options, import_foreign};
+
+const TICKS: u64 = 189;
+const CACHES: u64 = 155;
+const OUTPUTS: u64 = 176;
+const LISTED: u64 = 103;
+const BEGAN: u64 = 1_570_815_211;
+const REPEATS: usize = 15;
+
+fn main() {
+    let temporary = tempfile::tempdir().unwrap();
+    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    let folder = given.map_or_else(|| generated(temporary.path()), PathBuf::from);
+    let ours = import(&folder, temporary.path());
+    let Some(python) = std::env::var_os("PERFLAB_PANDAS") else {
+        println!("SKIP pandas: PERFLAB_PANDAS does not name a Python that has it");
+        return;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/import_pandas.py");
+    let output = Command::new(python).args([script.as_ref(), folder.as_os_str()]).output().unwrap();
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    if let Some(median) =
+        text.lines().find_map(|line| line.strip_prefix("median_cpu_s ")?.parse::<f64>().ok())
+    {
+        println!("pandas / perflab (CPU): {:.1}", median / ours.as_secs_f64());
+    }
+}
+
+fn import(folder: &Path, temporary: &Path) -> Duration {
+    let archive = Archive::open(&temporary.join("archive")).unwrap();
+    read(folder);
+    let once = |_| {
+        let begin = Clock::now();
+        let imported = import_foreign(&archive, folder, &Options::default()).unwrap();
+        (begin.elapsed(), imported)
+    };
+    let times: Vec<_> = (0..REPEATS).map(once).collect();
+    for took in &times[0].1.took {
+        println!("{}: {}", took.name(), took.counts());
+    }
+    let sorted = |of: fn(&Spent) -> Duration| {
+        let mut times: Vec<Duration> = times.iter().map(|(spent, _)| of(spent)).collect();
+        times.sort();
+        times
+    };
+    let (wall, cpu) = (sorted(|spent| spent.wall), sorted(|spent| spent.cpu));
+    println!("import_foreign: wall fastest {:?}, median {:?}", wall[0], wall[REPEATS / 2]);
+    println!("import_foreign: CPU fastest {:?}, median {:?}", cpu[0], cpu[REPEATS / 2]);
+    cpu[REPEATS / 2]
+}
+
+/// Reading alone, without a run.
+fn read(folder: &Path) {
+    let once = |_| {
+        let begin = Clock::now();
+        let events = Kind::Lkp.open(folder, &Options::default()).unwrap().map(Result::unwrap).count();
+        (begin.elapsed(), events)
+    };
+    let mut times: Vec<_> = (0..REPEATS).map(once).collect();
+    times.sort_by_key(|(spent, _)| spent.cpu);
+    let median = &times[REPEATS / 2].0;
+    println!("reading alone: median {:?} of CPU, {} events", median.cpu, times[0].1);
+}
+
+/// Wall and CPU time: on a busy machine only the second says what the work costs.
+struct Clock {
+    wall: Instant,
+    cpu: Duration,
+}
+
+#[derive(Clone, Copy)]
+struct Spent {
+    wall: Duration,
+    cpu: Duration,
+}
+
+impl Clock {
+    fn now() -> Self {
+        Clock { wall: Instant::now(), cpu: cpu() }
+    }
+
+    fn elapsed(&self) -> Spent {
+        Spent { wall: self.wall.elapsed(), cpu: cpu() - self.cpu }
+    }
+}
+
+/// CPU time of this thread, from the kernel's account of it in nanoseconds.
+fn cpu() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split_ascii_whitespace().next().unwrap().parse().unwrap())
+}
+
+fn generated(temporary: &Path) -> PathBuf {
+    let folder = temporary.join("result");
+    fs::create_dir(&folder).unwrap();
+    packed(&folder.join("slabinfo.gz"), &(0..TICKS).map(slabinfo).collect::<String>());
+    packed(&folder.join("slabinfo_tool.gz"), &(0..OUTPUTS).map(slabinfo_tool).collect::<String>());
+    packed(&folder.join("meminfo.gz"), &(0..TICKS).map(meminfo).collect::<String>());
+    let orders: String = (0..331).map(|cache| format!("cache_{cache} {}\n", cache % 4)).collect();
+    fs::write(folder.join("orders"), orders).unwrap();
+    folder
+}
+
+fn packed(path: &Path, text: &str) {
+    let mut encoder = GzEncoder::new(File::create(path).unwrap(), Compression::best());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+}
+
+/// Size, objects a slab, order and slabs of a cache at a tick.
+fn cache(tick: u64, cache: u64) -> (u64, u64, u64, u64) {
+    let size = 24 + 8 * (cache * 37 % 250);
+    let order = cache % 4;
+    (
+        size,
+        (4096 << order) / size,
+        order,
+        if cache.is_multiple_of(3) { 0 } else { cache * 17 + tick * (cache % 7) },
+    )
+}
+
+fn slabinfo(tick: u64) -> String {
+    let mut text = format!(
+        "time: {}\nslabinfo - version: 2.1\n# name            <active_objs> <num_objs>\n",
+        BEGAN + tick
+    );
+    for number in 0..CACHES {
+        let (size, each, order, slabs) = cache(tick, number);
+        let (all, free) = (slabs * each, (tick * 7 + number) % 50);
+        writeln!(
+            text,
+            "cache_{number:<18} {:6} {all:6} {size:6} {each:4} {:4} : tunables    0    0    0 : slabdata {slabs:6} {slabs:6}      0",
+            all.saturating_sub(free),
+            1 << order,
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn slabinfo_tool(tick: u64) -> String {
+    let head = "Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg";
+    let mut text = format!("time: {}\n{head}\n", BEGAN + tick);
+    for number in 0..LISTED {
+        let (size, each, order, slabs) = cache(tick, number);
+        let (objects, flags) = (slabs * each, if number.is_multiple_of(3) { "*" } else { "" });
+        let slabs = format!("{slabs}/{}/4", number % 5);
+        writeln!(
+            text,
+            "cache_{number:<15} {objects:8} {size:7} {:>15} {slabs:>14} {each:4} {order} {:3} {:3} {flags}",
+            "212.9K",
+            tick % 10,
+            90 + number % 10
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn meminfo(tick: u64) -> String {
+    let line = |number: u64| format!("Field{number}:     {} kB\n", 100_000 + tick * number);
+    format!("time: {}\nMemTotal:       16422936 kB\n{}", BEGAN + tick, (0..49).map(line).collect::<String>())
+}

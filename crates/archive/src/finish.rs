@@ -37,11 +37,24 @@ pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
+/// Closes a run whose series are in its stage already, and whose journal has no rows.
+pub(crate) fn close_with(run: &Path, series: SeriesWriter) -> Result<(), ArchiveError> {
+    let stored = manifest::read(run)?;
+    let notes = place(run, stored, series)?;
+    trim(run, &notes)
+}
+
 fn tables(run: &Path, stored: Manifest) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
     discard(run);
     fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
-    let ending = write_tables(run, &stage, &stored)?;
+    let series = SeriesWriter::create(&stage)?;
+    place(run, stored, series)
+}
+
+fn place(run: &Path, stored: Manifest, series: SeriesWriter) -> Result<Vec<Event>, ArchiveError> {
+    let stage = run.join(STAGE);
+    let ending = write_tables(run, &stage, &stored, series)?;
     for table in TABLES {
         let place = run.join(table);
         fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
@@ -109,11 +122,16 @@ struct Sinks<'a> {
     outputs: OutputWriter<'a>,
 }
 
-fn write_tables(run: &Path, stage: &Path, stored: &Manifest) -> Result<Ending, ArchiveError> {
+fn write_tables(
+    run: &Path,
+    stage: &Path,
+    stored: &Manifest,
+    series: SeriesWriter,
+) -> Result<Ending, ArchiveError> {
     let mut sinks = Sinks {
         samples: SampleWriter::create(stage, &stored.plan)?,
         iterations: IterationWriter::create(stage, &stored.plan)?,
-        series: SeriesWriter::create(stage)?,
+        series,
         outputs: OutputWriter::create(stage)?,
     };
     let mut ending = Ending::of(stored);

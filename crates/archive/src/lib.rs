@@ -40,6 +40,7 @@ pub mod run;
 pub mod select;
 pub mod store;
 
+mod at_once;
 mod facts;
 mod finish;
 mod iterations;

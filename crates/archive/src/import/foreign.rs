@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use perflab_model::record::Advice;
-use perflab_model::{Bytes, Event, What};
+use perflab_model::{Bytes, What};
 
 use super::{Kind, Source, Took};
-use crate::recorder::Recorder;
+use crate::at_once::AtOnce;
 use crate::{Archive, ArchiveError, RunDir};
 
 /// What the user says about the files.
@@ -41,35 +41,39 @@ pub struct Imported {
 pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Result<Imported, ArchiveError> {
     let kind = options.kind.map_or_else(|| Kind::guess(path), Ok)?;
     let mut source = kind.open(path, options)?;
+    let mut recorder = begin(archive, source.as_mut(), path)?;
     let mut warnings = Vec::new();
-    let recorder = begin(archive, source.as_mut(), path)?;
-    let run = recorder.path().to_owned();
-    let recorded = record(recorder, source.as_mut(), &mut warnings);
-    let recorded = recorded.inspect_err(|_| drop(std::fs::remove_dir_all(run)))?;
-    Ok(Imported { run: recorded.finish()?, kind, took: source.took(), warnings })
-}
-
-fn begin(archive: &Archive, source: &mut dyn Source, path: &Path) -> Result<Recorder, ArchiveError> {
-    let Some(first) = source.next().transpose()? else { return Err(nothing(path)) };
-    let What::Began(manifest) = &first.what else { return Err(nothing(path)) };
-    let mut recorder = archive.begin(manifest)?;
-    recorder.record(&first)?;
-    Ok(recorder)
-}
-
-fn record(
-    mut recorder: Recorder,
-    source: &mut dyn Source,
-    warnings: &mut Vec<Advice>,
-) -> Result<Recorder, ArchiveError> {
-    for event in source {
-        let event: Event = event?;
+    for event in source.by_ref() {
+        let event = event?;
         recorder.record(&event)?;
         if let What::Warning { message, advice } = event.what {
             warnings.push(Advice { message, advice });
         }
     }
+    let took = source.took();
+    if took.iter().all(|took| took.rows_used == 0) {
+        return Err(unreadable(path, &took));
+    }
+    Ok(Imported { run: recorder.finish(&archive.runs())?, kind, took, warnings })
+}
+
+fn begin(archive: &Archive, source: &mut dyn Source, path: &Path) -> Result<AtOnce, ArchiveError> {
+    let Some(first) = source.next().transpose()? else { return Err(nothing(path)) };
+    let What::Began(manifest) = &first.what else { return Err(nothing(path)) };
+    let mut recorder = AtOnce::begin(&archive.runs(), manifest)?;
+    recorder.record(&first)?;
     Ok(recorder)
+}
+
+fn unreadable(path: &Path, took: &[Took]) -> ArchiveError {
+    let first = took.iter().find_map(|took| Some((&took.file, took.unusable.first()?)));
+    first.map_or_else(
+        || nothing(path),
+        |(file, first)| {
+            let reason = format!("no row in it can be read; line {}: {}", first.line, first.reason);
+            ArchiveError::foreign(file, None, reason)
+        },
+    )
 }
 
 fn nothing(path: &Path) -> ArchiveError {

@@ -132,6 +132,13 @@ impl Lines {
     }
 }
 
+/// The last word of a text without blanks at its end, and what stands before it, again without blanks at its end;
+/// nothing where there is one word only.
+pub(crate) fn last_word(text: &str) -> Option<(&str, &str)> {
+    let space = text.bytes().rposition(|byte| byte == b' ' || byte == b'\t')?;
+    Some((text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?))
+}
+
 fn unpacking(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)

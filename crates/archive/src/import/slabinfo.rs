@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use perflab_model::{Cell, Column, Row};
 
 use super::column;
-use super::lines::Line;
+use super::lines::{Line, last_word};
 use super::log::{Format, Role};
 use super::page_size::{PageSize, Shape, Votes};
 use super::took::Read;
@@ -122,10 +122,16 @@ impl Format for Slabinfo {
     }
 }
 
+/// What stands before and behind `mark`, which begins with the only colons of most lines.
+fn split_at<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
+    let colons = text.match_indices(':').filter_map(|(at, _)| text.split_at_checked(at));
+    colons.into_iter().find_map(|(left, right)| Some((left, right.strip_prefix(mark)?)))
+}
+
 /// Name and numbers of a line; why nothing of it can be used.
 fn parse(line: Line<'_>) -> Result<(&str, Numbers), String> {
     let mut numbers = Numbers::default();
-    let name = match line.text.split_once(TUNABLES) {
+    let name = match split_at(line.text, TUNABLES) {
         Some((left, right)) => {
             let name = from_right(left, &mut numbers)?;
             slabs(right, line.whole, &mut numbers);
@@ -143,17 +149,16 @@ fn parse(line: Line<'_>) -> Result<(&str, Numbers), String> {
 fn from_right<'a>(left: &'a str, numbers: &mut Numbers) -> Result<&'a str, String> {
     let mut rest = left.trim_ascii_end();
     for slot in numbers.iter_mut().take(OBJECTS).rev() {
-        let (before, word) =
-            rest.rsplit_once([' ', '\t']).ok_or("it has fewer than a name and five numbers")?;
+        let (before, word) = last_word(rest).ok_or("it has fewer than a name and five numbers")?;
         *slot = count(word);
-        rest = before.trim_ascii_end();
+        rest = before;
     }
     if rest.is_empty() { Err("it has no name before its five numbers".into()) } else { Ok(rest) }
 }
 
 /// Active slabs and slabs. The last word of a line without an end may be half a number.
 fn slabs(right: &str, whole: bool, numbers: &mut Numbers) {
-    let Some((_, slabs)) = right.split_once(SLABDATA) else { return };
+    let Some((_, slabs)) = split_at(right, SLABDATA) else { return };
     let mut words = slabs.split_ascii_whitespace().peekable();
     for slot in numbers.iter_mut().skip(OBJECTS) {
         let word = words.next();
@@ -163,7 +168,7 @@ fn slabs(right: &str, whole: bool, numbers: &mut Numbers) {
 
 /// A line that ends before its tunables: the numbers that are there, from the left, without the last.
 fn cut_short<'a>(line: Line<'a>, numbers: &mut Numbers) -> Result<&'a str, String> {
-    let text = line.text.split(':').next().unwrap_or_default();
+    let text = line.text.split(" :").next().unwrap_or_default();
     let first = text.split_ascii_whitespace().skip(1).find(|word| count(word).is_some());
     let first = first.ok_or("it is no row of slabinfo: no numbers behind a name")?;
     // `first` is a slice of `text`, so its address tells where it stands.

@@ -4,7 +4,7 @@
 use perflab_model::{Cell, Column, Row};
 
 use super::column;
-use super::lines::Line;
+use super::lines::{Line, last_word};
 use super::log::{Format, Role};
 use super::took::Read;
 
@@ -57,9 +57,10 @@ fn parse(line: Line<'_>) -> Result<Row, String> {
     let text = line.text;
     let mark = text.find('/').and_then(|at| around(text, at)).ok_or("it has no word of the form n/n/n")?;
     let (left, slabs, right) = mark;
-    let (left, space) = last_word(left)?;
-    let (left, size) = last_word(left)?;
-    let (name, objects) = last_word(left)?;
+    const FEW: &str = "it has fewer than a name and three words before n/n/n";
+    let (left, space) = last_word(left).ok_or(FEW)?;
+    let (left, size) = last_word(left).ok_or(FEW)?;
+    let (name, objects) = last_word(left).ok_or(FEW)?;
     if name.is_empty() {
         return Err("it has no name".into());
     }
@@ -82,11 +83,6 @@ fn around(text: &str, at: usize) -> Option<(&str, &str, &str)> {
     let end = rest.find([' ', '\t']).unwrap_or(rest.len());
     let (word, right) = rest.split_at_checked(end)?;
     (word.matches('/').count() == 2).then_some((text.get(..begin)?.trim_ascii_end(), word, right))
-}
-
-fn last_word(text: &str) -> Result<(&str, &str), String> {
-    let (left, word) = text.rsplit_once([' ', '\t']).ok_or("it has fewer than a name and three words")?;
-    Ok((left.trim_ascii_end(), word))
 }
 
 /// `12/0/40`

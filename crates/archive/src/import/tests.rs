@@ -1,1 +1,221 @@
+//! Formats on arbitrary and on damaged text: nothing panics, every row fits its schema, every row is counted.
 
+use std::io::Cursor;
+use std::path::Path;
+
+use perflab_model::series::ColumnType;
+use perflab_model::{Cell, Column, Row};
+use proptest::prelude::*;
+
+use super::lines::Lines;
+use super::log::{Format, Log, Tick, Ticks};
+use super::meminfo::Meminfo;
+use super::page_size::{Shape, Votes};
+use super::slabinfo::Slabinfo;
+use super::slabinfo_tool::SlabinfoTool;
+use super::took::Took;
+use crate::ArchiveError;
+
+const DUMP: &str = "time: 100\nslabinfo - version: 2.1\n\
+    # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit>\n\
+    nfsd4_stateids         0      0    168   24    1 : tunables    0    0    0 : slabdata      0      0      0\n\
+    ext4 inode cache    1040   1080   1088   30    8 : tunables    0    0    0 : slabdata     36     36      0\n\
+    :a-0000104        102185 102219    104   39    1 : tunables    0    0    0 : slabdata   2621   2621      0\n\
+    kmalloc-8k            40     40   8192    4    8 : tunables    0    0    0 : slabdata     10     10      0\n\
+    time: 101\nslabinfo - version: 2.1\n\
+    nfsd4_stateids         0      0    168   24    1 : tunables    0    0    0 : slabdata      0      0      0\n";
+const TOOL: &str = "time: 100\n\
+    Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg\n\
+    :0000024                  8840      24          212.9K        12/0/40  170 0   0  99 *\n\
+    anon vma                  9292      80          827.3K       120/0/82   46 0   0  89 \n";
+const MEMORY: &str = "time: 100\nMemTotal:       16422936 kB\nHugePages_Total:       0\nSlab: 477172 kB\n\
+    time: 101\nMemTotal:       16422936 kB\nHugePages_Total:       0\nSlab: 477180 kB\n";
+
+struct Outcome {
+    ticks: Vec<Tick>,
+    took: Took,
+    columns: Vec<Column>,
+}
+
+fn read<F: Format>(text: &[u8], format: F) -> Result<Outcome, ArchiveError> {
+    let lines = Lines::of(Path::new("log"), Box::new(Cursor::new(text.to_vec())), u64::MAX);
+    let mut log = Log::of(lines, format);
+    let mut ticks = Vec::new();
+    while let Some(tick) = log.next_tick()? {
+        ticks.push(tick);
+    }
+    Ok(Outcome { ticks, columns: log.columns(), took: log.took().clone() })
+}
+
+fn fits(row: &Row, columns: &[Column]) -> bool {
+    let cell = |(cell, column): (&Cell, &Column)| match cell {
+        Cell::Int(_) => column.stored == ColumnType::Int,
+        Cell::Float(_) => column.stored == ColumnType::Float,
+        Cell::Text(_) => column.stored == ColumnType::Text,
+        Cell::Missing => true,
+    };
+    row.len() == columns.len() && row.iter().zip(columns).all(cell)
+}
+
+/// What holds whatever the text is; an error is one way to hold.
+fn sound<F: Format>(text: &[u8], format: F) {
+    let Ok(outcome) = read(text, format) else { return };
+    let rows: Vec<&Row> = outcome.ticks.iter().flat_map(|tick| &tick.rows).collect();
+    assert!(rows.iter().all(|row| fits(row, &outcome.columns)), "{rows:?}");
+    let took = &outcome.took;
+    assert_eq!(took.rows_read, took.rows_used + took.rows_unusable);
+    assert!(took.rows_flagged <= took.rows_used);
+    if F::SERIES != "meminfo" {
+        assert_eq!(rows.len() as u64, took.rows_used, "a used row is in a tick");
+        let missing = rows.iter().filter(|row| row.contains(&Cell::Missing)).count();
+        assert!(missing as u64 <= took.rows_flagged, "no hole without a flag");
+    }
+}
+
+fn all_sound(text: &[u8]) {
+    sound(text, Slabinfo::default());
+    sound(text, SlabinfoTool);
+    sound(text, Meminfo::default());
+}
+
+/// One change of a text: at which byte, what to do, with which byte.
+fn mutated(text: &str, changes: &[(usize, u8, u8)]) -> Vec<u8> {
+    let mut bytes = text.as_bytes().to_vec();
+    for (place, what, byte) in changes {
+        let place = place % bytes.len().max(1);
+        match what % 6 {
+            0 if !bytes.is_empty() => bytes[place] = *byte,
+            1 => bytes.insert(place, *byte),
+            2 if !bytes.is_empty() => drop(bytes.remove(place)),
+            3 => bytes.truncate(place.max(1)),
+            4 => bytes.insert(place, b'\n'),
+            _ => bytes.extend_from_within(place.min(bytes.len())..),
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        all_sound(&bytes);
+    }
+
+    #[test]
+    fn any_words_are_survived(text in "(time: [0-9a-z.-]{0,12}\n|slabinfo - version: 2.[01]\n|[a-z0-9 :/]{0,40}(: tunables|: slabdata|/)[0-9 ]{0,20}\n){0,12}") {
+        all_sound(text.as_bytes());
+    }
+
+    #[test]
+    fn damaged_logs_are_survived(
+        which in 0..3_usize,
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>(), any::<u8>()), 1..8),
+    ) {
+        all_sound(&mutated([DUMP, TOOL, MEMORY][which], &changes));
+    }
+
+    /// A change of one byte of one line leaves all other rows as they were.
+    #[test]
+    fn a_damaged_line_costs_itself_only(place in 0..96_usize, byte in 32..127_u8) {
+        let lines: Vec<&str> = DUMP.lines().collect();
+        let mut line = lines[5].as_bytes().to_vec();
+        line[place] = byte;
+        let text = DUMP.replace(lines[5], std::str::from_utf8(&line).unwrap());
+        let before = read(DUMP.as_bytes(), Slabinfo::default()).unwrap();
+        let Ok(after) = read(text.as_bytes(), Slabinfo::default()) else { return Ok(()) };
+        let others = |outcome: &Outcome| -> Vec<Row> {
+            let rows = outcome.ticks.iter().flat_map(|tick| tick.rows.clone());
+            rows.filter(|row| !format!("{row:?}").contains("0000104")).collect()
+        };
+        let lost = others(&before).into_iter().filter(|row| !others(&after).contains(row)).count();
+        prop_assert_eq!(lost, 0);
+        prop_assert!(after.took.rows_read >= before.took.rows_read - 1);
+    }
+}
+
+#[test]
+fn rows_are_read_from_their_marks() {
+    let outcome = read(DUMP.as_bytes(), Slabinfo::default()).unwrap();
+    assert_eq!(outcome.took.counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
+    let Cell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
+    assert_eq!(name, "ext4 inode cache");
+    let numbers = [0, 1040, 1080, 1088, 30, 8, 36, 36].map(Cell::Int);
+    assert_eq!(outcome.ticks[0].rows[1][1..9], numbers);
+    assert_eq!(outcome.ticks[0].rows[1][9], Cell::Text(String::new()));
+}
+
+#[test]
+fn the_tool_is_kept_as_printed() {
+    let outcome = read(TOOL.as_bytes(), SlabinfoTool).unwrap();
+    let text = |text: &str| Cell::Text(text.into());
+    let int = Cell::Int;
+    let first = [
+        text(":0000024"),
+        int(8840),
+        int(24),
+        text("212.9K"),
+        int(12),
+        int(0),
+        int(40),
+        int(170),
+        int(0),
+        int(0),
+        int(99),
+        text("*"),
+    ];
+    assert_eq!(outcome.ticks[0].rows[0], first);
+    assert_eq!(outcome.ticks[0].rows[1][0], text("anon vma"));
+    assert_eq!(outcome.ticks[0].rows[1][11], text(""));
+}
+
+/// A line cut off anywhere: what was whole is used and flagged, and a number that lost digits is not used.
+#[test]
+fn a_line_cut_off_is_never_a_smaller_number() {
+    let line = ":a-0000104        102185 102219    104   39    1 : tunables    0    0    0 : slabdata   2621   2621      0";
+    let whole =
+        read(format!("{line}\n").as_bytes(), Slabinfo::default()).unwrap().ticks.remove(0).rows.remove(0);
+    for end in 1..line.len() {
+        let text = line.get(..end).unwrap();
+        let outcome = read(text.as_bytes(), Slabinfo::default()).unwrap();
+        assert_eq!(outcome.took.rows_read, u64::from(!text.trim().is_empty()), "{text}");
+        for row in outcome.ticks.iter().flat_map(|tick| &tick.rows) {
+            let same = |(cell, whole): (&Cell, &Cell)| *cell == Cell::Missing || cell == whole;
+            assert!(row[..9].iter().zip(&whole).all(same), "{text}: {row:?}");
+            let flagged = row[9] == Cell::Text("malformed".into());
+            assert_eq!(flagged, row.contains(&Cell::Missing), "{text}");
+        }
+    }
+}
+
+#[test]
+fn impossible_counts_are_torn_and_stay() {
+    let row = |numbers: &str| format!("c {numbers} 0\n").replace('|', ": tunables 0 0 0 : slabdata");
+    let flag = |numbers: &str| {
+        let outcome = read(row(numbers).as_bytes(), Slabinfo::default()).unwrap();
+        outcome.ticks[0].rows[0][9].clone()
+    };
+    assert_eq!(flag("10 42 192 21 1 | 2 2"), Cell::Text(String::new()));
+    assert_eq!(flag("43 42 192 21 1 | 2 2"), Cell::Text("torn".into()));
+    assert_eq!(flag("10 43 192 21 1 | 2 2"), Cell::Text("torn".into()));
+    assert_eq!(flag("10 42 192 21 1 | 3 2"), Cell::Text("torn".into()));
+    assert_eq!(flag("10 20 192 21 1 | 2 2"), Cell::Text(String::new()), "smaller slabs hold fewer");
+    assert_eq!(flag("10 x 192 21 1 | 2 2"), Cell::Text("malformed".into()));
+    assert_eq!(flag("10 -5 192 21 1 | 2 2"), Cell::Text("malformed".into()));
+    assert_eq!(flag("10 99999999999999999999 192 21 1 | 2 2"), Cell::Text("malformed".into()));
+}
+
+#[test]
+fn page_sizes_are_told_by_how_slabs_are_filled() {
+    let votes = |page: i64| {
+        let mut votes = Votes::default();
+        for (object, order) in [(104, 0), (192, 0), (1088, 3), (5952, 3), (8192, 3), (168, 0)] {
+            let pages = 1_i64 << order;
+            votes.add(Shape { object, objects: pages * page / object, pages });
+        }
+        votes.winner()
+    };
+    assert_eq!(votes(4096), Some(4096));
+    assert_eq!(votes(16_384), Some(16_384));
+    assert_eq!(votes(65_536), Some(65_536));
+    assert_eq!(Votes::default().winner(), None);
+}

@@ -82,7 +82,10 @@ impl Values {
             (Values::Int64(values), Item::Int(n)) => values.push(n),
             (Values::Double(values), Item::Int(n)) => values.push(n as f64),
             (Values::Double(values), Item::Float(n)) => values.push(n),
-            (Values::Text(values, known), Item::Text(text)) => values.push(shared(known, text)),
+            (Values::Text(values, known), Item::Text(text)) => {
+                let held = shared(values.last(), known, text);
+                values.push(held);
+            }
             (Values::Boolean(values), Item::Flag(flag)) => values.push(flag),
             _ => return false,
         }
@@ -105,8 +108,9 @@ fn saturated(n: i64) -> i32 {
 }
 
 /// Texts repeat from row to row; each is held once.
-fn shared(known: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
-    if let Some(held) = known.get(text) {
+fn shared(last: Option<&ByteArray>, known: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
+    let same = last.filter(|last| last.data() == text.as_bytes());
+    if let Some(held) = same.or_else(|| known.get(text)) {
         return held.clone();
     }
     let held = ByteArray::from(text);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use perflab_model::FORMAT_VERSION;
@@ -105,11 +105,14 @@ fn properties(
     Ok(columns.iter().fold(builder, encoded).build())
 }
 
-/// Texts repeat and get a dictionary; counters and times grow slowly and are stored as differences.
+/// Texts repeat and get a dictionary; their least and greatest, which each row group has nearly all of, say nothing and
+/// cost a comparison a cell. Counters and times grow slowly and are stored as differences.
 fn encoded(builder: WriterPropertiesBuilder, column: &Declaration) -> WriterPropertiesBuilder {
     let path = ColumnPath::new(vec![column.name.clone()]);
     match column.stored {
-        Stored::Text => builder.set_column_dictionary_enabled(path, true),
+        Stored::Text => builder
+            .set_column_dictionary_enabled(path.clone(), true)
+            .set_column_statistics_enabled(path, EnabledStatistics::None),
         Stored::Int32 | Stored::Int64 => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
         Stored::Double | Stored::Boolean => builder,
     }

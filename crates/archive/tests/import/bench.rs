@@ -1,0 +1,111 @@
+//! A place to import to, and copies of the recording to damage.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use perflab_archive::{Archive, ArchiveError, Imported, Options, RunDir, Took, import_foreign};
+use perflab_model::series::{ColumnData, Series};
+use tempfile::TempDir;
+
+pub const MEMBERS: [&str; 8] =
+    ["slabinfo.gz", "slabinfo_tool.gz", "orders", "job.yaml", "job", "meminfo.gz", "fsmark", "fsmark.time"];
+pub const HEAD: &str = "slabinfo - version: 2.1\n# name <active_objs> <num_objs> <objsize>\n";
+pub const ROW: &str = "dentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n";
+
+/// An archive, and room for files beside it.
+pub struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Bench { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn archive(&self) -> Archive {
+        Archive::open(&self.directory.path().join("archive")).unwrap()
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.directory.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn try_import(&self, path: &Path) -> Result<Imported, ArchiveError> {
+        import_foreign(&self.archive(), path, &Options::default())
+    }
+
+    pub fn import(&self, path: &Path) -> Imported {
+        self.try_import(path).unwrap()
+    }
+
+    /// The error, without the directory that changes; and that no run is left behind.
+    pub fn refused(&self, path: &Path) -> String {
+        let error = self.try_import(path).unwrap_err().to_string();
+        assert_eq!(self.archive().list().unwrap(), []);
+        error.replace(&format!("{}/", self.directory.path().display()), "")
+    }
+
+    /// A copy of these members of the recording.
+    pub fn folder(&self, name: &str, members: &[&str]) -> PathBuf {
+        let folder = self.directory.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        for member in members {
+            fs::copy(recording().join(member), folder.join(member)).unwrap();
+        }
+        folder
+    }
+}
+
+pub fn recording() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/lkp-fsmark")
+}
+
+/// The text of a file, unpacked where it is packed.
+pub fn text(path: &Path) -> String {
+    let mut text = String::new();
+    match path.extension().is_some_and(|extension| extension == "gz") {
+        true => GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap(),
+        false => File::open(path).unwrap().read_to_string(&mut text).unwrap(),
+    };
+    text
+}
+
+pub fn packed(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn took<'a>(imported: &'a Imported, name: &str) -> &'a Took {
+    imported.took.iter().find(|took| took.name() == name).unwrap()
+}
+
+pub fn messages(imported: &Imported) -> Vec<&str> {
+    imported.warnings.iter().map(|warning| warning.message.as_str()).collect()
+}
+
+pub fn column<'a>(series: &'a Series, name: &str) -> &'a ColumnData {
+    let place = series.schema.columns.iter().position(|column| column.name == name).unwrap();
+    &series.columns[place]
+}
+
+pub fn ints(run: &RunDir, monitor: &str, name: &str) -> Vec<Option<i64>> {
+    let ColumnData::Int(cells) = column(&run.series(monitor).unwrap(), name).clone() else {
+        panic!("{name} is no integer")
+    };
+    cells
+}
+
+pub fn texts(run: &RunDir, monitor: &str, name: &str) -> Vec<String> {
+    let ColumnData::Text(cells) = column(&run.series(monitor).unwrap(), name).clone() else {
+        panic!("{name} is no text")
+    };
+    cells.into_iter().map(Option::unwrap_or_default).collect()
+}

@@ -1,0 +1,9 @@
+//! Other tools' results become ordinary runs: own recordings, and what is wrong with damaged copies of them.
+
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
+mod bench;
+mod damage;
+mod lkp;
+mod sysfs;
+mod times;

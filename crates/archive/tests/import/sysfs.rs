@@ -1,0 +1,94 @@
+//! Copies of /sys/kernel/slab.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use perflab_archive::Kind;
+use perflab_model::Value;
+
+use super::bench::{Bench, ints, messages, texts, took};
+
+/// Makes the recorded tree under `root`.
+fn tree(root: &Path) {
+    fs::create_dir_all(root).unwrap();
+    for line in include_str!("../recorded/sysfs.txt").lines() {
+        if let Some((name, directory)) = line.split_once(" -> ") {
+            symlink(directory, root.join(name)).unwrap();
+        } else if let Some((path, value)) = line.split_once('=') {
+            let path: PathBuf = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{value}\n")).unwrap();
+        }
+    }
+}
+
+fn place(bench: &Bench, name: &str) -> PathBuf {
+    bench.write(&format!("{name}/mark"), "").parent().unwrap().to_owned()
+}
+
+#[test]
+fn a_tree_gives_attributes_aliases_and_counts() {
+    let bench = Bench::new();
+    let root = place(&bench, "copied");
+    tree(&root.join("sys/kernel/slab"));
+    let imported = bench.import(&root);
+    assert_eq!(imported.kind, Kind::Sysfs);
+    let run = &imported.run;
+    let caches = texts(run, "slab-caches", "cache");
+    assert_eq!(caches, [":0000192", ":a-0000104", "dentry", "kmalloc-8k", "task_struct", "vm_area_struct"]);
+    let aliases = texts(run, "slab-caches", "aliases");
+    assert_eq!(aliases[1], "buffer_head,ext4_fc_dentry_update");
+    assert!(aliases[0].starts_with("aio_kiocb,file_lock_cache,inet_peer"));
+    assert_eq!(ints(run, "slab-caches", "sheaf_capacity")[5], Some(32));
+    assert_eq!(ints(run, "slab-caches", "object_size")[4], Some(5952));
+    let facts = run.record().unwrap().manifest.facts;
+    assert_eq!(facts.get("memory.page_size"), Some(&Value::Int(4096)));
+    assert_eq!(texts(run, "slab-exact", "cache").len(), 12, "each cache as a whole and on node 0");
+    assert_eq!(ints(run, "slab-exact", "node")[..2], [Some(-1), Some(0)]);
+    assert_eq!(ints(run, "slab-exact", "partial")[10..], [Some(143); 2]);
+    assert!(ints(run, "slab-exact", "objects_partial").contains(&None), "no count of a node is not zero");
+}
+
+#[test]
+fn missing_attributes_are_missing() {
+    let bench = Bench::new();
+    let root = place(&bench, "slab");
+    tree(&root);
+    for name in ["sheaf_capacity", "aliases", "cpu_slabs"] {
+        fs::remove_file(root.join("dentry").join(name)).unwrap();
+    }
+    fs::write(root.join("task_struct/slab_size"), "large\n").unwrap();
+    let imported = bench.import(&root);
+    assert_eq!(ints(&imported.run, "slab-caches", "sheaf_capacity")[2], None);
+    assert_eq!(ints(&imported.run, "slab-caches", "slab_size")[4], None);
+    let took = took(&imported, "slab");
+    assert_eq!(took.counts(), "6 rows read, 6 used, 1 flagged, 0 unusable");
+    assert!(took.flagged[0].reason.contains("task_struct: a size is missing or no number"));
+}
+
+#[test]
+fn counts_that_contradict_each_other_are_torn() {
+    let bench = Bench::new();
+    let root = place(&bench, "slab");
+    tree(&root);
+    fs::write(root.join("dentry/objects"), "999999999 N0=999999999\n").unwrap();
+    let imported = bench.import(&root);
+    let flags = texts(&imported.run, "slab-exact", "flags");
+    assert_eq!(flags.iter().filter(|flag| *flag == "torn").count(), 2);
+    assert!(messages(&imported).iter().any(|message| message.contains("objects do not agree with slabs")));
+}
+
+#[test]
+fn a_copy_without_links_says_so() {
+    let bench = Bench::new();
+    let root = place(&bench, "slab");
+    tree(&root);
+    for entry in fs::read_dir(&root).unwrap().map(Result::unwrap) {
+        if entry.path().is_symlink() {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    let imported = bench.import(&root);
+    assert!(messages(&imported).iter().any(|message| message.contains("lost which caches are merged")));
+}
