@@ -62,10 +62,16 @@ pub fn of(error: &anyhow::Error) -> Exit {
 
 /// Whether the archive only says that the user named the wrong thing.
 fn users(error: &ArchiveError) -> bool {
-    use ArchiveError::{Ambiguous, Exists, Live, NoSeries, NotFound, Refused};
+    use ArchiveError::{Ambiguous, Exists, Foreign, Live, NoSeries, NotFound, Refused};
     matches!(
         error,
-        NotFound { .. } | Ambiguous { .. } | Live { .. } | Exists { .. } | Refused { .. } | NoSeries { .. }
+        NotFound { .. }
+            | Ambiguous { .. }
+            | Live { .. }
+            | Exists { .. }
+            | Foreign { .. }
+            | Refused { .. }
+            | NoSeries { .. }
     )
 }
 

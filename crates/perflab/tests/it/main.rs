@@ -9,4 +9,5 @@ mod interrupted;
 mod laboratory;
 mod quickstart;
 mod runs;
+mod slab;
 mod studies;

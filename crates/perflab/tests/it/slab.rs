@@ -1,0 +1,333 @@
+//! The slab instrument: imported logs everywhere, live caches where we are root.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::laboratory::{Laboratory, Said, is_root, said, skip};
+
+/// A log as lkp's monitor writes it: dentry grows by a slab a second, filp stays, and one cache is empty.
+/// `more` slabs of dentry are there from the beginning.
+pub fn log(seconds: u64, more: u64) -> String {
+    let mut text = String::new();
+    for second in 0..seconds {
+        let slabs = 100 + more + second;
+        let _ = write!(
+            text,
+            "time: {}\nslabinfo - version: 2.1\n\
+             # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>\n\
+             dentry {} {} 192 21 1 : tunables 0 0 0 : slabdata {slabs} {slabs} 0\n\
+             filp 300 320 256 16 1 : tunables 0 0 0 : slabdata 20 20 0\n\
+             empty_one 0 0 64 64 1 : tunables 0 0 0 : slabdata 0 0 0\n",
+            1_570_735_000 + second,
+            slabs * 21 - 5,
+            slabs * 21,
+        );
+    }
+    text
+}
+
+fn imported(labels: &[(&str, u64)]) -> Laboratory {
+    let laboratory = Laboratory::new();
+    for (label, more) in labels {
+        fs::write(laboratory.path("slabinfo.log"), log(20, *more)).unwrap();
+        laboratory.good(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", label]);
+    }
+    laboratory
+}
+
+fn json(said: &Said) -> Value {
+    let document: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(document["version"], 1);
+    document["result"].clone()
+}
+
+#[test]
+fn an_imported_log_is_shown_in_exact_bytes() {
+    let laboratory = imported(&[("log", 0)]);
+    let said = laboratory.good(&["slab", "show", "log", "--format", "json"]);
+    let result = json(&said);
+    assert_eq!(result["rows"]["read"], 60);
+    assert_eq!(result["rows"]["empty"], 20);
+    assert!(said.err.contains("60 rows read, 60 used, 0 unusable"), "{}", said.err);
+    let filp = result["caches"].as_array().unwrap().iter().find(|cache| cache["name"] == "filp").unwrap();
+    assert_eq!(filp["end"]["slab_bytes"], 20 * 4096);
+    assert_eq!(filp["end"]["used_bytes"], 300 * 256);
+    let table = laboratory.good(&["slab", "show", "log", "--top", "1"]);
+    assert!(table.out.contains("all 3 caches") && table.out.contains("dentry"), "{}", table.out);
+    assert!(!table.out.contains("filp"), "{}", table.out);
+    assert!(table.err.contains("percent_efficient"), "the notebook's names are told");
+}
+
+#[test]
+fn time_is_told_by_tick_and_by_growth() {
+    let laboratory = imported(&[("log", 0)]);
+    let csv = laboratory.good(&["slab", "timeline", "log", "--format", "csv"]);
+    assert_eq!(csv.out.lines().count(), 21, "a line of titles and every tick");
+    let growth = json(&laboratory.good(&["slab", "timeline", "log", "--growth", "--format", "json"]));
+    assert_eq!(growth["contributors"][0]["name"], "dentry");
+    let slope = growth["contributors"][0]["slope"]["bytes_per_second"].as_f64().unwrap();
+    assert!((slope - 4096.0).abs() < 1.0, "{slope}");
+    let one = laboratory.good(&["slab", "timeline", "log", "--cache", "filp"]);
+    assert!(one.out.contains("80.0 KiB"), "{}", one.out);
+    let wrong = laboratory.run(&["slab", "timeline", "log", "--cache", "dentri"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("did you mean dentry"), "{}", wrong.err);
+}
+
+#[test]
+fn everything_can_be_drawn() {
+    let laboratory = imported(&[("a", 0), ("b", 50)]);
+    let verbs: [&[&str]; 8] = [
+        &["slab", "show", "a"],
+        &["slab", "timeline", "a"],
+        &["slab", "timeline", "a", "--picture", "waste"],
+        &["slab", "timeline", "a", "--picture", "efficiency", "--cache", "dentry"],
+        &["slab", "timeline", "a", "--growth"],
+        &["slab", "histogram", "a"],
+        &["slab", "histogram", "a", "--method", "notebook", "--of", "proc"],
+        &["slab", "compare", "a", "b"],
+    ];
+    for verb in verbs {
+        laboratory.good(&[verb, &["--plot", "p.svg"]].concat());
+        let svg = fs::read_to_string(laboratory.path("p.svg")).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.contains("<title>"), "{verb:?}");
+        laboratory.good(&[verb, &["--plot", "p.png"]].concat());
+        let png = fs::read(laboratory.path("p.png")).unwrap();
+        assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{verb:?}");
+    }
+    let wrong = laboratory.run(&["slab", "show", "a", "--plot", "p.pdf"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("only .svg and .png"), "{}", wrong.err);
+}
+
+#[test]
+fn repetitions_decide_and_the_gate_says_so() {
+    let repeated: Vec<(&str, u64)> =
+        (0..6).flat_map(|turn| [("before", turn % 2), ("after", 40 + turn % 2)]).collect();
+    let laboratory = imported(&repeated);
+    let said =
+        laboratory.run(&["slab", "compare", "before", "after", "--fail-if", "worse:5%", "--format", "json"]);
+    assert_eq!(said.code, Some(5), "{}\n{}", said.out, said.err);
+    let result = json(&said);
+    let dentry = result["caches"].as_array().unwrap().iter().find(|one| one["cache"] == "dentry").unwrap();
+    assert_eq!(dentry["verdict"], "worse");
+    let same = laboratory.run(&["slab", "compare", "before", "before", "--fail-if", "worse"]);
+    assert_eq!(same.code, Some(0), "{}\n{}", same.out, same.err);
+    let table = laboratory.good(&["slab", "compare", "before", "after"]);
+    assert!(table.out.contains("dentry") && !table.out.contains("filp"), "{}", table.out);
+    assert!(laboratory.good(&["slab", "compare", "before", "after", "--all"]).out.contains("filp"));
+}
+
+#[test]
+fn what_would_be_is_counted_in_whole_slabs() {
+    let laboratory = imported(&[("log", 0)]);
+    let said =
+        laboratory.good(&["slab", "what-if", "log", "--cache", "filp", "--order", "1", "--format", "json"]);
+    let result = json(&said);
+    assert_eq!(result[0]["what_if"]["then"]["objs_per_slab"], 32);
+    assert_eq!(result[0]["what_if"]["bytes_then"], 320 / 32 * 8192);
+    assert!(laboratory.good(&["slab", "what-if", "log"]).out.contains("dentry"));
+    let wrong = laboratory.run(&[
+        "slab",
+        "what-if",
+        "log",
+        "--cache",
+        "filp",
+        "--object-size",
+        "9000",
+        "--order",
+        "0",
+    ]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+}
+
+#[test]
+fn a_log_without_the_tools_output_has_no_table_of_the_notebook() {
+    let laboratory = imported(&[("log", 0)]);
+    let said = laboratory.run(&["slab", "show", "log", "--method", "notebook"]);
+    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert!(said.err.contains("slabinfo-tool"), "{}", said.err);
+    let packing = laboratory.good(&["slab", "histogram", "log", "--method", "notebook", "--of", "proc"]);
+    assert!(packing.err.contains("0 / 0"), "{}", packing.err);
+}
+
+#[test]
+fn bad_logs_are_refused_with_file_and_line() {
+    let laboratory = Laboratory::new();
+    let good = log(3, 0);
+    for (name, text, wanted) in [
+        ("empty.log", String::new(), "empty.log"),
+        ("header.log", good.replace("version: 2.1", "version: 3.0"), "header.log:2"),
+        ("words.log", "this is\nno slabinfo\n".to_owned(), "words.log"),
+    ] {
+        fs::write(laboratory.path(name), text).unwrap();
+        let said = laboratory.run(&["slab", "import", name]);
+        assert_eq!(said.code, Some(2), "{name}: {}", said.err);
+        assert!(said.err.contains(wanted), "{name}: {}", said.err);
+    }
+    assert_ne!(laboratory.run(&["slab", "import", "not-there"]).code, Some(0));
+    assert_eq!(
+        laboratory.good(&["list", "--format", "csv"]).out.lines().count(),
+        1,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+fn a_broken_row_is_counted_not_dropped() {
+    let laboratory = Laboratory::new();
+    let broken = log(3, 0).replacen("filp 300", "filp many", 1);
+    fs::write(laboratory.path("broken.log"), broken).unwrap();
+    let said = laboratory.good(&["slab", "import", "broken.log", "--page-size", "4KiB", "--format", "csv"]);
+    let row = said.out.lines().nth(1).unwrap();
+    assert!(row.contains(",9,"), "nine rows were read: {row}");
+    assert!(said.err.contains("broken.log:5"), "{}", said.err);
+}
+
+#[test]
+fn without_root_totals_are_recorded_and_the_rest_is_named() {
+    let name = "without_root_totals_are_recorded_and_the_rest_is_named";
+    let laboratory = Laboratory::new();
+    let arguments = ["slab", "record", "--for", "300ms", "--label", "user"];
+    let command = laboratory.command(&arguments);
+    let command = if is_root() {
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            return skip(name, "setpriv is not installed");
+        }
+        for path in [laboratory.home.path().to_owned(), laboratory.path("workloads")] {
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        }
+        as_nobody(&command)
+    } else {
+        command
+    };
+    let ended = said(with_output(command));
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.out, ended.err);
+    assert!(ended.err.contains("As root, perflab also records"), "{}", ended.err);
+    assert!(laboratory.path("archive").is_dir());
+    let shown = laboratory.run(&["slab", "show", "user"]);
+    assert_eq!(shown.code, Some(2), "{}", shown.err);
+    assert!(shown.err.contains("as root"), "{}", shown.err);
+}
+
+fn with_output(mut command: Command) -> std::process::Output {
+    command.output().unwrap()
+}
+
+/// The same command as a user who may nothing.
+fn as_nobody(command: &Command) -> Command {
+    let mut outer = Command::new("setpriv");
+    outer.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(command.get_program());
+    outer.args(command.get_args()).stdin(Stdio::null());
+    outer.current_dir(command.get_current_dir().unwrap());
+    for (name, value) in command.get_envs() {
+        outer.env(name, value.unwrap());
+    }
+    outer.env("TMPDIR", command.get_current_dir().unwrap());
+    outer
+}
+
+#[test]
+fn a_recording_holds_every_cache_root() {
+    let name = "a_recording_holds_every_cache_root";
+    if !is_root() {
+        return skip(name, "/proc/slabinfo needs root");
+    }
+    let laboratory = Laboratory::new();
+    let said = laboratory.good(&[
+        "slab",
+        "record",
+        "--every",
+        "50ms",
+        "--quiet-time",
+        "200ms",
+        "--label",
+        "live",
+        "--",
+        "sh",
+        "-c",
+        "sleep 0.4",
+    ]);
+    assert!(said.out.contains("all ") && said.err.contains("rows read"), "{}\n{}", said.out, said.err);
+    let result = json(&laboratory.good(&["slab", "show", "live", "--format", "json"]));
+    assert!(result["caches"].as_array().unwrap().len() > 20);
+    assert!(result["ticks"].as_u64().unwrap() > 5, "{}", result["ticks"]);
+    let growth = json(&laboratory.good(&["slab", "timeline", "live", "--growth", "--format", "json"]));
+    assert!(growth["baseline"]["ticks"].as_u64().unwrap() >= 2, "the quiet time is the baseline");
+    let failed = laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(failed.code, Some(4), "{}", failed.err);
+    laboratory.good(&["report", "live", "-o", "r.html"]);
+    assert!(fs::read_to_string(laboratory.path("r.html")).unwrap().contains("Slab memory by cache"));
+}
+
+#[test]
+fn control_c_is_how_a_recording_ends_root() {
+    let name = "control_c_is_how_a_recording_ends_root";
+    if !is_root() {
+        return skip(name, "/proc/slabinfo needs root");
+    }
+    let laboratory = Laboratory::new();
+    let mut command = laboratory.command(&["slab", "record", "--label", "open"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let journal = || {
+        let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
+        runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok()).collect::<String>()
+    };
+    for _ in 0..1500 {
+        if journal().contains("iteration-began") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    laboratory.good(&["slab", "show", "open"]);
+}
+
+#[test]
+fn top_is_a_table_in_a_pipe_and_a_screen_on_a_terminal_root() {
+    let name = "top_is_a_table_in_a_pipe_and_a_screen_on_a_terminal_root";
+    if !is_root() {
+        return skip(name, "/proc/slabinfo needs root");
+    }
+    let laboratory = Laboratory::new();
+    let csv = laboratory.good(&["slab", "top", "--format", "csv"]);
+    assert!(csv.out.starts_with("cache,slab,wasted,") && csv.out.lines().count() > 20, "{}", csv.out);
+    if Command::new("script").arg("--version").output().is_err() {
+        return skip(name, "script (bsdutils), which gives a terminal, is not installed");
+    }
+    let screen = on_a_terminal(&laboratory, "slab top --every 100ms", "g/kmalloc\rq");
+    assert!(screen.contains("\u{1b}[?1049h"), "the screen is taken");
+    assert!(screen.ends_with("\u{1b}[?25h") || screen.contains("\u{1b}[?1049l"), "and given back");
+    assert!(screen.contains("efficiency") && screen.contains("kmalloc"), "{screen}");
+}
+
+/// What a terminal is told, while keys are pressed one by one.
+fn on_a_terminal(laboratory: &Laboratory, arguments: &str, keys: &str) -> String {
+    let line = format!("stty rows 30 cols 120; exec {} {arguments}", env!("CARGO_BIN_EXE_perflab"));
+    let mut child = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(laboratory.home.path())
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    for key in keys.chars() {
+        write!(stdin, "{key}").unwrap();
+        stdin.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
