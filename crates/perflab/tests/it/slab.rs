@@ -64,6 +64,22 @@ fn an_imported_log_is_shown_in_exact_bytes() {
 }
 
 #[test]
+fn tables_read_as_they_were_looked_at() {
+    let laboratory = imported(&[("before", 0), ("after", 50)]);
+    let table = |arguments: &[&str]| laboratory.good(arguments).out;
+    insta::assert_snapshot!("slab_import", {
+        fs::write(laboratory.path("slabinfo.log"), log(20, 0)).unwrap();
+        table(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", "third"])
+    });
+    insta::assert_snapshot!("slab_show", table(&["slab", "show", "before"]));
+    insta::assert_snapshot!("slab_timeline", table(&["slab", "timeline", "before"]));
+    insta::assert_snapshot!("slab_growth", table(&["slab", "timeline", "before", "--growth"]));
+    insta::assert_snapshot!("slab_histogram", table(&["slab", "histogram", "before"]));
+    insta::assert_snapshot!("slab_compare", table(&["slab", "compare", "before", "after", "--all"]));
+    insta::assert_snapshot!("slab_what_if", table(&["slab", "what-if", "before"]));
+}
+
+#[test]
 fn time_is_told_by_tick_and_by_growth() {
     let laboratory = imported(&[("log", 0)]);
     let csv = laboratory.good(&["slab", "timeline", "log", "--format", "csv"]);

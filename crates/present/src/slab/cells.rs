@@ -33,6 +33,14 @@ pub(super) fn ratio(ratio: Ratio) -> Cell {
     share(ratio.value())
 }
 
+/// The efficiency; where not every object size is known, padding counts as use, so it is an upper bound and says so.
+pub(super) fn efficiency(overall: Ratio, alignment: Alignment) -> Cell {
+    let sign = if matches!(alignment, Alignment::Whole { .. }) { "" } else { "≤ " };
+    overall
+        .value()
+        .map_or_else(Cell::missing, |value| Cell::shown(format!("{sign}{:.2} %", value * 100.0), value))
+}
+
 /// How much of the padded bytes was asked for, as far as it is known.
 pub(super) fn alignment(alignment: Alignment) -> Option<f64> {
     match alignment {

@@ -15,9 +15,6 @@ mod stack;
 mod timeline;
 mod what_if;
 
-#[cfg(test)]
-mod tests;
-
 pub use comparison::{figure as comparison_figure, grid as comparison_grid};
 pub use growth::{figure as growth_figure, grid as growth_grid};
 pub use histogram::{figure as histogram_figure, grid as histogram_grid, rows_figure};

@@ -86,7 +86,7 @@ fn total(name: &str, sum: &Integral, unweighted: Option<f64>) -> Vec<Cell> {
 fn cache(line: &CacheLine) -> Vec<Cell> {
     let mut cells = vec![Cell::from(line.name.as_str())];
     cells.extend(figures(&line.mean, line.unweighted));
-    cells.push(line.object_size.or(line.slab_size).into());
+    cells.push(line.object_size.into());
     cells.push(line.objs_per_slab.into());
     cells.push(cells::bytes(line.peak_bytes));
     cells.push(cells::others(&line.members, &line.name));
@@ -102,7 +102,7 @@ fn figures(integral: &Integral, unweighted: Option<f64>) -> Vec<Cell> {
         cells::mean_bytes(mean.tail_bytes),
         mean.align_bytes.map_or_else(Cell::missing, cells::mean_bytes),
         cells::mean_bytes(mean.free_bytes),
-        cells::ratio(mean.overall),
+        cells::efficiency(mean.overall, mean.alignment),
         cells::share(mean.overall_at_least.and_then(perflab_analyze::slab::Ratio::value)),
         cells::share(unweighted),
         cells::ratio(mean.packing),

@@ -25,7 +25,7 @@ pub fn grid(timeline: &Timeline, most: Option<usize>) -> Grid {
             cells::signed_bytes(waste.tail),
             waste.align.map_or_else(Cell::missing, cells::signed_bytes),
             cells::signed_bytes(waste.free),
-            cells::ratio(usage.overall()),
+            cells::efficiency(usage.overall(), usage.alignment()),
             cells::share(usage.overall_at_least().and_then(Ratio::value)),
             cells::share(point.unweighted),
             point.flagged.into(),

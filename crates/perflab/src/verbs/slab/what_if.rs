@@ -57,6 +57,8 @@ fn layouts(
     for order in orders {
         let change = Change { order, object_size: wanted.object_size, align };
         match slab::what_if(row, recording.page_size(), &change) {
+            // In a list of all caches, what is already so says nothing.
+            Ok(what_if) if wanted.cache.is_none() && what_if.then == what_if.now => {}
             Ok(what_if) => found.push(present::WhatIfRow { cache: cache.label(), what_if }),
             Err(error) if asked => return Err(error.into()),
             Err(_) => {}
