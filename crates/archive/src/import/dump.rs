@@ -60,5 +60,5 @@ fn log(path: &Path, page: Option<PageSize>) -> Result<Box<dyn Ticks>, ArchiveErr
             return Ok(Box::new(Log::open(path, Meminfo::default())?));
         }
     }
-    Ok(Box::new(Log::open(path, Slabinfo::new(page))?))
+    Ok(Box::new(Log::open(path, Slabinfo::new(page, None))?))
 }

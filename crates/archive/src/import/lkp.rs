@@ -79,8 +79,9 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     let told = options.page_size.map(dump::told);
     let stated = time.page_size.map(|bytes| PageSize { bytes, source: "fsmark.time".into() });
     let page = told.or(stated);
-    let mut feeds = logs(path, page.as_ref())?;
     let mut story = told_by(path, &job, &result);
+    let kernel = story.facts.get("kernel.release").map(ToString::to_string);
+    let mut feeds = logs(path, page.as_ref(), kernel.as_deref())?;
     let found = page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story);
     missing(path, &mut story);
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
@@ -108,10 +109,10 @@ fn nothing(feeds: &[Feed]) -> String {
 }
 
 /// The logs that are there.
-fn logs(path: &Path, page: Option<&PageSize>) -> Result<Vec<Feed>, ArchiveError> {
+fn logs(path: &Path, page: Option<&PageSize>, kernel: Option<&str>) -> Result<Vec<Feed>, ArchiveError> {
     let mut logs: Vec<Box<dyn Ticks>> = Vec::new();
     if let Some(file) = member(path, "slabinfo") {
-        logs.push(Box::new(Log::open(&file, Slabinfo::new(page.cloned()))?));
+        logs.push(Box::new(Log::open(&file, Slabinfo::new(page.cloned(), kernel))?));
     }
     if let Some(file) = member(path, "slabinfo_tool") {
         logs.push(Box::new(Log::open(&file, SlabinfoTool)?));

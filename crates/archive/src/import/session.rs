@@ -191,8 +191,12 @@ fn warnings(took: &Took) -> Vec<What> {
     if let Some(first) = took.unusable.first().or(took.flagged.first()) {
         let message =
             format!("{file}: {}; the first at line {}: {}", took.counts(), first.line, first.reason);
-        let advice =
-            "rows that are flagged say so in their column `flags`; look at the file where lines are unusable";
+        let advice = match took.became {
+            "slabinfo-tool" => {
+                "flagged rows are used as they are; the tool reads a file for each number, one after the other"
+            }
+            _ => "flagged rows say so in their column `flags`; look at the file where lines are unusable",
+        };
         warnings.push(What::Warning { message, advice: advice.into() });
     }
     let note = |note: &String| What::Warning {

@@ -1,8 +1,8 @@
 //! `/proc/slabinfo`, version 2, as lkp's monitor and `cat` leave it.
 //!
 //! Names may hold spaces and repeat within a dump, so a line is read from its marks and from the right,
-//! and rows carry an ordinal. What the kernel cannot have counted at one instant is flagged `torn`: more
-//! active objects than objects, more active slabs than slabs, more objects than the slabs hold.
+//! and rows carry an ordinal. What the kernel cannot have counted at one instant is flagged `torn`, as the
+//! sampler does (`observe`), which can read again where a log cannot.
 
 use std::collections::HashMap;
 
@@ -27,33 +27,99 @@ const NAMES: usize = 100_000;
 /// Numbers of a line: active, all, size, objects a slab, pages a slab, active slabs, slabs.
 type Numbers = [Option<i64>; NUMBERS];
 
+/// Partial slabs that every kernel counts one by one (MAX_PARTIAL_TO_SCAN).
+const COUNTED: i64 = 10_000;
+/// The kernel that began to estimate.
+const ESTIMATES: (u32, u32) = (6, 10);
+
+/// A flag, and why.
+type Flag = (&'static str, &'static str);
+
 /// The format, with what it learns of a log.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slabinfo {
     page: Option<PageSize>,
+    estimates: bool,
     found: Option<u64>,
     votes: Votes,
     tick: u64,
-    names: HashMap<String, (u64, i64)>,
+    names: HashMap<String, Namesakes>,
+    seen: usize,
+}
+
+/// The rows of one name.
+#[derive(Debug, Default)]
+struct Namesakes {
+    /// The dump in which it stood last, and how often so far.
+    tick: u64,
+    given: usize,
+    known: Vec<Known>,
+}
+
+/// What is known of one cache from the dumps before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    counts: [Option<i64>; 2],
+    /// Whether some of its slabs are of a lower order and hold fewer objects: it was short by the same in
+    /// two dumps one after the other, which torn counts are not.
+    falls_back: bool,
+}
+
+impl Namesakes {
+    /// The number of the next row of this name in the dump `tick`, and what is known of it now.
+    fn next(&mut self, tick: u64, numbers: &Numbers, seen: &mut usize) -> (i64, Known) {
+        let ordinal = if self.tick == tick { self.given } else { 0 };
+        (self.tick, self.given) = (tick, ordinal + 1);
+        if self.known.len() <= ordinal {
+            *seen += 1;
+            self.known.push(Known::default());
+        }
+        let slot = self.known.get_mut(ordinal);
+        let known = slot.map_or_else(Known::default, |known| {
+            *known = known.next(numbers);
+            *known
+        });
+        (i64::try_from(ordinal).unwrap_or(i64::MAX), known)
+    }
+}
+
+impl Known {
+    fn next(self, numbers: &Numbers) -> Self {
+        let [_, all, _, each, _, _, slabs] = *numbers;
+        let full = slabs.zip(each).map(|(slabs, each)| slabs.saturating_mul(each));
+        let counts = [all, slabs];
+        let short = all.zip(full).is_some_and(|(all, full)| all < full);
+        Known { counts, falls_back: self.falls_back || (short && counts == self.counts) }
+    }
 }
 
 impl Slabinfo {
-    /// The format of a log of a machine whose page size is known, or not.
-    pub(crate) fn new(page: Option<PageSize>) -> Self {
-        Slabinfo { page, ..Slabinfo::default() }
+    /// The format of a log of a machine whose page size and kernel are known, or not; a kernel that does
+    /// not say its version is taken for a new one.
+    pub(crate) fn new(page: Option<PageSize>, kernel: Option<&str>) -> Self {
+        Slabinfo {
+            page,
+            estimates: kernel.and_then(version).is_none_or(|version| version >= ESTIMATES),
+            found: None,
+            votes: Votes::default(),
+            tick: 1,
+            names: HashMap::new(),
+            seen: 0,
+        }
     }
 
-    fn ordinal(&mut self, name: &str) -> i64 {
-        if let Some((tick, ordinal)) = self.names.get_mut(name) {
-            *ordinal = if *tick == self.tick { *ordinal + 1 } else { 0 };
-            *tick = self.tick;
-            return *ordinal;
+    /// The row's number among those of its name in this dump, and what is known of it.
+    fn know(&mut self, name: &str, numbers: &Numbers) -> (i64, Known) {
+        if self.seen >= NAMES {
+            (self.seen, self.names) = (0, HashMap::new());
         }
-        if self.names.len() >= NAMES {
-            self.names.clear();
+        if let Some(rows) = self.names.get_mut(name) {
+            return rows.next(self.tick, numbers, &mut self.seen);
         }
-        self.names.insert(name.into(), (self.tick, 0));
-        0
+        let mut rows = Namesakes::default();
+        let first = rows.next(self.tick, numbers, &mut self.seen);
+        self.names.insert(name.into(), rows);
+        first
     }
 
     fn page(&self) -> Option<u64> {
@@ -93,12 +159,16 @@ impl Format for Slabinfo {
             Ok(parsed) => parsed,
             Err(reason) => return Read::Unusable(reason),
         };
-        let shape = shape(&numbers);
-        let flag = flag(&numbers, shape, self.page());
-        shape.into_iter().for_each(|shape| self.votes.add(shape));
-        let ordinal = self.ordinal(name);
-        rows.push(row(name, ordinal, &numbers, flag.map_or("", |(flag, _)| flag)));
-        flag.map_or(Read::Used, |(flag, why)| Read::Flagged(format!("{flag}: {name}: {why}")))
+        shape(&numbers).into_iter().for_each(|shape| self.votes.add(shape));
+        let (ordinal, known) = self.know(name, &numbers);
+        let broken = malformed(&numbers, self.page());
+        let torn = if broken.is_none() { torn(&numbers, known) } else { None };
+        let estimate = if self.estimates { approximate(&numbers) } else { None };
+        let flags = [broken, torn, estimate].into_iter().flatten();
+        let (flag, why) =
+            flags.reduce(|first, (flag, _)| (joined(first.0, flag), first.1)).unwrap_or_default();
+        rows.push(row(name, ordinal, &numbers, flag));
+        if flag.is_empty() { Read::Used } else { Read::Flagged(format!("{flag}: {name}: {why}")) }
     }
 
     fn end(&mut self, _: &mut Vec<Row>) -> Result<(), String> {
@@ -191,24 +261,54 @@ fn shape(numbers: &Numbers) -> Option<Shape> {
     Some(Shape { object, objects, pages })
 }
 
-/// What is wrong with a row, as the flag and in words.
-fn flag(numbers: &Numbers, shape: Option<Shape>, page: Option<u64>) -> Option<(&'static str, &'static str)> {
-    let [active, all, _, each, _, active_slabs, slabs] = *numbers;
+/// What is wrong with the numbers, as the flag and in words.
+fn malformed(numbers: &Numbers, page: Option<u64>) -> Option<Flag> {
     if numbers.iter().any(Option::is_none) {
         return Some(("malformed", "a number is missing"));
     }
-    if let (Some(shape), Some(page)) = (shape, page)
-        && !shape.possible(page)
-    {
-        return Some(("malformed", "its objects do not fit into its pages"));
+    let denied = shape(numbers).zip(page).is_some_and(|(shape, page)| !shape.possible(page));
+    denied.then_some(("malformed", "its objects do not fit into its pages"))
+}
+
+/// Counts that cannot all have been true at once, or nearly so (see [`Known::falls_back`]).
+fn torn(numbers: &Numbers, known: Known) -> Option<Flag> {
+    let [Some(active), Some(all), _, Some(each), _, Some(active_slabs), Some(slabs)] = *numbers else {
+        return None;
+    };
+    let why = match slabs.saturating_mul(each) {
+        _ if active > all => "more active objects than objects",
+        _ if active_slabs > slabs => "more active slabs than slabs",
+        full if all > full => "more objects than its slabs hold",
+        _ if all < slabs => "more slabs than objects",
+        full if all < full && !known.falls_back => {
+            "fewer objects than its slabs hold, and not twice the same"
+        }
+        _ => return None,
+    };
+    Some(("torn", why))
+}
+
+/// Since 6.10 the kernel looks at 10,000 slabs of a long partial list and scales up (mm/slub.c,
+/// `count_partial_free_approx`). How long it was no log says; that it may have been, the counts do.
+fn approximate(numbers: &Numbers) -> Option<Flag> {
+    let [Some(active), Some(all), .., Some(slabs)] = *numbers else { return None };
+    let may = slabs > COUNTED && all.saturating_sub(active) > COUNTED;
+    may.then_some(("approximate", "more than 10,000 of its slabs may have been partial"))
+}
+
+/// The only flags that come together.
+fn joined(first: &'static str, second: &'static str) -> &'static str {
+    match (first, second) {
+        ("torn", "approximate") => "torn,approximate",
+        ("malformed", "approximate") => "malformed,approximate",
+        _ => first,
     }
-    if active > all {
-        return Some(("torn", "more active objects than objects"));
-    }
-    if active_slabs > slabs {
-        return Some(("torn", "more active slabs than slabs"));
-    }
-    (all? > slabs?.saturating_mul(each?)).then_some(("torn", "more objects than its slabs hold"))
+}
+
+/// `6.18.44-fc-v445`
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.trim_start_matches('v').split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 fn row(name: &str, ordinal: i64, numbers: &Numbers, flag: &str) -> Row {

@@ -2,7 +2,8 @@
 //! directory that they point to; every attribute may be missing, as kernels add and drop some.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use perflab_model::{Cell, Column, Row};
@@ -19,7 +20,7 @@ const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
 /// Caches of one tree at most.
 const CACHES: usize = 100_000;
 /// The longest attribute that is looked at.
-const LONGEST: usize = 4096;
+const LONGEST: u64 = 4096;
 
 pub(crate) fn looks(path: &Path) -> bool {
     place(path).is_some()
@@ -53,9 +54,12 @@ impl Cache {
     }
 
     fn text(&self, attribute: &str) -> Option<String> {
-        let bytes = fs::read(self.path.join(attribute)).ok()?;
-        let bytes = bytes.get(..bytes.len().min(LONGEST))?;
-        Some(String::from_utf8_lossy(bytes).trim().to_owned())
+        let path = self.path.join(attribute);
+        // Whatever else lies in a copied tree, a pipe would be waited for.
+        let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+        let mut bytes = Vec::new();
+        file.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     fn number(&self, attribute: &str) -> Option<i64> {

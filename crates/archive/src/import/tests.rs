@@ -73,7 +73,7 @@ fn sound<F: Format>(text: &[u8], format: F) {
 }
 
 fn all_sound(text: &[u8]) {
-    sound(text, Slabinfo::default());
+    sound(text, Slabinfo::new(None, None));
     sound(text, SlabinfoTool);
     sound(text, Meminfo::default());
 }
@@ -121,8 +121,8 @@ proptest! {
         let mut line = lines[5].as_bytes().to_vec();
         line[place] = byte;
         let text = DUMP.replace(lines[5], std::str::from_utf8(&line).unwrap());
-        let before = read(DUMP.as_bytes(), Slabinfo::default()).unwrap();
-        let Ok(after) = read(text.as_bytes(), Slabinfo::default()) else { return Ok(()) };
+        let before = read(DUMP.as_bytes(), Slabinfo::new(None, None)).unwrap();
+        let Ok(after) = read(text.as_bytes(), Slabinfo::new(None, None)) else { return Ok(()) };
         let others = |outcome: &Outcome| -> Vec<Row> {
             let rows = outcome.ticks.iter().flat_map(|tick| tick.rows.clone());
             rows.filter(|row| !format!("{row:?}").contains("0000104")).collect()
@@ -135,7 +135,7 @@ proptest! {
 
 #[test]
 fn rows_are_read_from_their_marks() {
-    let outcome = read(DUMP.as_bytes(), Slabinfo::default()).unwrap();
+    let outcome = read(DUMP.as_bytes(), Slabinfo::new(None, None)).unwrap();
     assert_eq!(outcome.took.counts(), "5 rows read, 5 used, 0 flagged, 0 unusable");
     let Cell::Text(name) = &outcome.ticks[0].rows[1][0] else { panic!("a name") };
     assert_eq!(name, "ext4 inode cache");
@@ -172,11 +172,15 @@ fn the_tool_is_kept_as_printed() {
 #[test]
 fn a_line_cut_off_is_never_a_smaller_number() {
     let line = ":a-0000104        102185 102219    104   39    1 : tunables    0    0    0 : slabdata   2621   2621      0";
-    let whole =
-        read(format!("{line}\n").as_bytes(), Slabinfo::default()).unwrap().ticks.remove(0).rows.remove(0);
+    let whole = read(format!("{line}\n").as_bytes(), Slabinfo::new(None, None))
+        .unwrap()
+        .ticks
+        .remove(0)
+        .rows
+        .remove(0);
     for end in 1..line.len() {
         let text = line.get(..end).unwrap();
-        let outcome = read(text.as_bytes(), Slabinfo::default()).unwrap();
+        let outcome = read(text.as_bytes(), Slabinfo::new(None, None)).unwrap();
         assert_eq!(outcome.took.rows_read, u64::from(!text.trim().is_empty()), "{text}");
         for row in outcome.ticks.iter().flat_map(|tick| &tick.rows) {
             let same = |(cell, whole): (&Cell, &Cell)| *cell == Cell::Missing || cell == whole;
@@ -187,21 +191,51 @@ fn a_line_cut_off_is_never_a_smaller_number() {
     }
 }
 
+fn line(numbers: &str) -> String {
+    format!("c {numbers} 0\n").replace('|', ": tunables 0 0 0 : slabdata")
+}
+
+fn flags(text: &str, kernel: Option<&str>) -> Vec<String> {
+    let outcome = read(text.as_bytes(), Slabinfo::new(None, kernel)).unwrap();
+    let rows = outcome.ticks.into_iter().flat_map(|tick| tick.rows);
+    let flag =
+        |row: Row| if let Some(Cell::Text(flag)) = row.last() { flag.clone() } else { panic!("a flag") };
+    rows.map(flag).collect()
+}
+
 #[test]
 fn impossible_counts_are_torn_and_stay() {
-    let row = |numbers: &str| format!("c {numbers} 0\n").replace('|', ": tunables 0 0 0 : slabdata");
-    let flag = |numbers: &str| {
-        let outcome = read(row(numbers).as_bytes(), Slabinfo::default()).unwrap();
-        outcome.ticks[0].rows[0][9].clone()
+    let flag = |numbers: &str| flags(&line(numbers), None).remove(0);
+    assert_eq!(flag("10 42 192 21 1 | 2 2"), "");
+    assert_eq!(flag("43 42 192 21 1 | 2 2"), "torn");
+    assert_eq!(flag("10 43 192 21 1 | 2 2"), "torn");
+    assert_eq!(flag("10 42 192 21 1 | 3 2"), "torn");
+    assert_eq!(flag("1 1 192 21 1 | 2 2"), "torn");
+    assert_eq!(flag("10 20 192 21 1 | 2 2"), "torn");
+    assert_eq!(flag("10 x 192 21 1 | 2 2"), "malformed");
+    assert_eq!(flag("10 -5 192 21 1 | 2 2"), "malformed");
+    assert_eq!(flag("10 99999999999999999999 192 21 1 | 2 2"), "malformed");
+}
+
+#[test]
+fn slabs_of_a_lower_order_are_not_torn_for_ever() {
+    let dumps = |numbers: &[&str]| -> String {
+        let dump = |(at, numbers): (usize, &&str)| format!("time: {at}\n{}", line(numbers));
+        numbers.iter().enumerate().map(dump).collect()
     };
-    assert_eq!(flag("10 42 192 21 1 | 2 2"), Cell::Text(String::new()));
-    assert_eq!(flag("43 42 192 21 1 | 2 2"), Cell::Text("torn".into()));
-    assert_eq!(flag("10 43 192 21 1 | 2 2"), Cell::Text("torn".into()));
-    assert_eq!(flag("10 42 192 21 1 | 3 2"), Cell::Text("torn".into()));
-    assert_eq!(flag("10 20 192 21 1 | 2 2"), Cell::Text(String::new()), "smaller slabs hold fewer");
-    assert_eq!(flag("10 x 192 21 1 | 2 2"), Cell::Text("malformed".into()));
-    assert_eq!(flag("10 -5 192 21 1 | 2 2"), Cell::Text("malformed".into()));
-    assert_eq!(flag("10 99999999999999999999 192 21 1 | 2 2"), Cell::Text("malformed".into()));
+    let short = "10 35 192 21 1 | 2 2";
+    let log = dumps(&["10 42 192 21 1 | 2 2", short, short, "10 56 192 21 1 | 3 3", "10 64 192 21 1 | 3 3"]);
+    assert_eq!(flags(&log, None), ["", "torn", "", "", "torn"]);
+}
+
+#[test]
+fn estimates_are_flagged_where_the_kernel_makes_them() {
+    let long = line("400000 420000 192 21 1 | 20000 20000");
+    assert_eq!(flags(&long, None), ["approximate"]);
+    assert_eq!(flags(&long, Some("6.18.44-fc-v445")), ["approximate"]);
+    assert_eq!(flags(&long, Some("v6.9")), [""]);
+    assert_eq!(flags(&long, Some("5.0.0-31-generic")), [""]);
+    assert_eq!(flags(&line("400000 420001 192 21 1 | 20000 20000"), None), ["torn,approximate"]);
 }
 
 #[test]
