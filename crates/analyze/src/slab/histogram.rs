@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::recording::Recording;
-use super::usage::Usage;
+use super::usage::{Usage, times};
 
 /// Efficiencies (U / S) of all rows in equal bins from 0 to 100 %.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ pub fn histogram(recording: &Recording, bins: usize) -> Histogram {
         if let Some((rows, bytes)) = found.get_mut(number) {
             *rows += 1;
             let weight = weights.get(row.tick).copied().unwrap_or_default();
-            *bytes = bytes.saturating_add(usage.slab_bytes.saturating_mul(weight));
+            *bytes = bytes.saturating_add(times(usage.slab_bytes, weight));
         }
     }
     let limit = |number: usize| 100.0 * number as f64 / count as f64;

@@ -23,7 +23,7 @@ impl Ratio {
     /// As a fraction: 0.93 for 93 %. Nothing where the whole is zero: a cache without slabs has no efficiency.
     #[must_use]
     pub fn value(self) -> Option<f64> {
-        (self.whole > 0).then(|| self.part as f64 / self.whole as f64)
+        (self.whole > 0).then(|| float(self.part) / float(self.whole))
     }
 
     /// In per cent.
@@ -31,6 +31,11 @@ impl Ratio {
     pub fn percent(self) -> Option<f64> {
         Some(self.value()? * 100.0)
     }
+}
+
+/// The nearest float; of 64 bits, by the machine's own instruction.
+fn float(value: u128) -> f64 {
+    u64::try_from(value).map_or(value as f64, |value| value as f64)
 }
 
 impl Serialize for Ratio {

@@ -103,7 +103,7 @@ impl Usage {
     /// Adds another set of rows that stands for `weight` units of time.
     pub fn accumulate(&mut self, other: &Usage, weight: u128) {
         for (sum, value) in self.sums().into_iter().zip(other.values()) {
-            *sum = sum.saturating_add(value.saturating_mul(weight));
+            *sum = sum.saturating_add(times(value, weight));
         }
     }
 
@@ -185,6 +185,14 @@ impl Usage {
     #[must_use]
     pub fn wasted(&self) -> i128 {
         difference(self.slab_bytes, self.used_bytes)
+    }
+}
+
+/// The product, at most 2^128 - 1. Bytes and times of one run fit into 64 bits, whose product needs no check.
+pub(super) fn times(value: u128, weight: u128) -> u128 {
+    match (u64::try_from(value), u64::try_from(weight)) {
+        (Ok(value), Ok(weight)) => u128::from(value) * u128::from(weight),
+        _ => value.saturating_mul(weight),
     }
 }
 

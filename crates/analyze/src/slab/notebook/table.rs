@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::super::error::SlabError;
 use super::super::input::Input;
 use super::super::ratio::Ratio;
+use super::super::usage::times;
 use super::frame::Frame;
 use super::reason::Reason;
 
@@ -98,8 +99,8 @@ impl Sums {
             self.unknown += 1;
             return;
         };
-        self.used = self.used.saturating_add(exact.part.saturating_mul(weight));
-        self.bytes = self.bytes.saturating_add(exact.whole.saturating_mul(weight));
+        self.used = self.used.saturating_add(times(exact.part, weight));
+        self.bytes = self.bytes.saturating_add(times(exact.whole, weight));
     }
 
     fn row(&self, name: &str, time: u128) -> TableRow {
