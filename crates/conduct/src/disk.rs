@@ -7,11 +7,33 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_model::expression::Scope;
-use perflab_model::study::{Disk, DiskKind};
-use perflab_model::{Bytes, Value};
+use perflab_model::study::{Disk, DiskKind, FactorKind, Study};
+use perflab_model::{Bytes, Case, Value};
 
 use crate::settings::{Undo, UndoJournal, command};
 use crate::{ConductError, Permissions, Refusal};
+
+/// The disk that a case wants: the study's, with the levels of factors over it.
+pub fn wanted(study: &Study, case: &Case) -> Option<Disk> {
+    let mut disk = study.disk.clone()?;
+    for (name, level) in &case.levels {
+        let Some(factor) = study.factor.get(name).filter(|factor| factor.kind == FactorKind::Disk) else {
+            continue;
+        };
+        let value = factor.levels.iter().find(|one| one.name == *level).map(|one| one.value.to_string());
+        match factor.key.as_deref().unwrap_or(name) {
+            "filesystem" => disk.filesystem = value,
+            "mount" => disk.mount = value,
+            _ => {}
+        }
+    }
+    Some(disk)
+}
+
+/// Whether the disk differs from case to case: every iteration then gets a fresh one.
+pub fn varies(study: &Study) -> bool {
+    study.factor.values().any(|factor| factor.kind == FactorKind::Disk)
+}
 
 /// What the study's disk lacks here. Nothing is changed.
 pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> {

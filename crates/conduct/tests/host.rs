@@ -283,3 +283,24 @@ fn a_missing_monitor_file_is_a_gap_and_not_an_abort() {
     assert_eq!(gaps.len(), 1);
     assert!(format!("{gaps:?}").contains("schedstat"));
 }
+
+#[test]
+fn each_iteration_gets_a_disk_of_its_level_root() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "needs root");
+        eprintln!("SKIP each_iteration_gets_a_disk_of_its_level_root: needs root");
+        return;
+    }
+    let laboratory = Laboratory::new(&[("shows", "ls; stat -f -c %T .; echo speed 1; touch left-behind")]);
+    let told = laboratory.run(
+        "run = { iterations = 2, warmup = 0 }\n[workload.shows]\n[disk]\nkind = \"image\"\nsize = \"320MiB\"\n\
+         [factor.filesystem]\nkind = \"disk\"\nlevels = [\"ext4\", \"xfs\", \"btrfs\"]",
+    );
+    assert_eq!(told.status.as_ref().unwrap(), &Status::Finished, "{}", told.printed());
+    let printed = told.printed();
+    for filesystem in ["ext2/ext3", "xfs", "btrfs"] {
+        assert_eq!(printed.matches(filesystem).count(), 2, "{printed}");
+    }
+    assert!(!printed.contains("left-behind"), "a fresh disk holds nothing of the iteration before");
+    assert!(is_empty(&laboratory.path("scratch")) && is_empty(&laboratory.path("state")));
+}

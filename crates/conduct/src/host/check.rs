@@ -17,7 +17,7 @@ pub(super) fn all(manifest: &Manifest, host: &Host, permissions: &Permissions) -
     let mut found: Vec<Refusal> =
         definitions(manifest, &host.catalogue).into_iter().filter_map(not_ready).collect();
     found.extend(settings(manifest, host));
-    found.extend(disk::refusals(manifest.study.disk.as_ref(), permissions));
+    found.extend(disks(manifest, permissions));
     found.extend(scratch_room(manifest, &host.catalogue, permissions));
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
 }
@@ -48,6 +48,17 @@ pub(super) fn install(
 pub(super) fn definitions<'a>(manifest: &Manifest, catalogue: &'a Catalogue) -> Vec<&'a Definition> {
     let names: BTreeSet<&str> = manifest.plan.cases.iter().map(|case| case.uses.as_str()).collect();
     names.into_iter().filter_map(|name| catalogue.get(name)).collect()
+}
+
+fn disks(manifest: &Manifest, permissions: &Permissions) -> Vec<Refusal> {
+    let wanted = manifest.plan.cases.iter().map(|case| disk::wanted(&manifest.study, case));
+    let mut found: Vec<Refusal> = Vec::new();
+    for refusal in wanted.flat_map(|disk| disk::refusals(disk.as_ref(), permissions)) {
+        if !found.contains(&refusal) {
+            found.push(refusal);
+        }
+    }
+    found
 }
 
 fn not_ready(definition: &Definition) -> Option<Refusal> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use perflab_model::event::Phase;
 use perflab_model::expression::Scope;
 use perflab_model::manifest::Overhead;
-use perflab_model::{Manifest, Nanos, Slot, Status, What};
+use perflab_model::{Case, Manifest, Nanos, Slot, Status, What};
 use perflab_observe::Sampler;
 
 use super::progress::Progress;
@@ -22,6 +22,7 @@ pub(super) struct Session<'a> {
     pub(super) stop: &'a Stop,
     pub(super) scope: Scope,
     pub(super) scratch: Option<PathBuf>,
+    permissions: &'a Permissions,
     bench: Bench,
     begun: Nanos,
     cpu_before: Nanos,
@@ -39,7 +40,7 @@ impl<'a> Session<'a> {
     pub(super) fn begin(
         host: &'a Host,
         manifest: &'a Manifest,
-        permissions: &Permissions,
+        permissions: &'a Permissions,
         stream: Stream,
         stop: &'a Stop,
     ) -> Result<Self, ConductError> {
@@ -57,7 +58,7 @@ impl<'a> Session<'a> {
         let cpu_before = perflab_observe::own_usage().cpu;
         stream.send(What::Began(Box::new(manifest.clone())))?;
         let begun = perflab_observe::monotonic_now();
-        Ok(Session { host, manifest, stream, stop, scope, scratch, bench, begun, cpu_before })
+        Ok(Session { host, manifest, stream, stop, scope, scratch, permissions, bench, begun, cpu_before })
     }
 
     fn prepare(
@@ -70,6 +71,9 @@ impl<'a> Session<'a> {
         let wanted =
             check::definitions(manifest, &host.catalogue).iter().any(|definition| definition.needs.scratch);
         let disk = manifest.study.disk.as_ref();
+        if disk::varies(&manifest.study) {
+            return Ok(None); // each iteration makes its own
+        }
         (wanted || disk.is_some())
             .then(|| disk::prepare(disk, &manifest.id, scope, permissions, journal))
             .transpose()
@@ -151,7 +155,21 @@ impl<'a> Session<'a> {
                 drop_caches(&self.host.root, *which)?;
             }
         }
-        iteration::run(self, index, slot, case)
+        if !disk::varies(&self.manifest.study) {
+            return iteration::run(self, index, slot, case);
+        }
+        let mark = self.bench.journal().mark();
+        self.scratch = Some(self.fresh_disk(case)?);
+        let good = iteration::run(self, index, slot, case);
+        self.bench.journal().undo_since(mark)?;
+        good
+    }
+
+    /// The case's own disk, made for one iteration.
+    fn fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
+        let disk = disk::wanted(&self.manifest.study, case);
+        let id = &self.manifest.id;
+        disk::prepare(disk.as_ref(), id, &self.scope, self.permissions, self.bench.journal())
     }
 
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.

@@ -111,6 +111,18 @@ impl UndoJournal {
         self.pending.iter().rev().map(|(number, undo)| (*number, undo))
     }
 
+    /// The number of the next change, for [`UndoJournal::undo_since`].
+    pub fn mark(&self) -> u32 {
+        self.next
+    }
+
+    /// Undoes what was promised since `mark`, the latest first.
+    pub fn undo_since(&mut self, mark: u32) -> Result<(), ConductError> {
+        let numbers: Vec<u32> =
+            self.pending().map(|(number, _)| number).filter(|number| *number >= mark).collect();
+        numbers.into_iter().try_for_each(|number| self.undo(number))
+    }
+
     /// Undoes one change, and notes it. A change that cannot be undone stays in the journal.
     pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
         if let Some((_, undo)) = self.pending.iter().find(|(pending, _)| *pending == number) {

@@ -85,7 +85,8 @@ fn knob(
         FactorKind::DropCaches => {
             level.value.number().filter(|which| *which > 0.0).map(|which| Knob::DropCaches(which as u8))
         }
-        FactorKind::Parameter | FactorKind::Environment | FactorKind::Label => None,
+        // `disk::wanted` and the plan take care of these.
+        FactorKind::Parameter | FactorKind::Environment | FactorKind::Disk | FactorKind::Label => None,
     })
 }
 

@@ -27,6 +27,7 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
     for (name, factor) in &study.factor {
         levels(name, factor, &mut found);
         target(name, factor, study, &mut found);
+        disk_factor(name, factor, study, &mut found);
     }
     for (name, choice) in &study.metric {
         if let Some(text) = &choice.margin
@@ -126,6 +127,37 @@ fn target(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) 
     }
 }
 
+/// A factor over the disk needs a disk that can be made afresh, and a key that levels can stand for.
+fn disk_factor(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Problem>) {
+    if factor.kind != FactorKind::Disk {
+        return;
+    }
+    if study.disk.as_ref().is_none_or(|disk| disk.kind == DiskKind::Directory) {
+        let hint = "add `[disk]` with `kind = \"image\"` and a `size`";
+        found.push(Problem::new(format!("factor.{name}"), "there is no disk to make afresh").hint(hint));
+    }
+    match factor.key.as_deref().unwrap_or(name) {
+        "filesystem" => {
+            for (index, level) in factor.levels.iter().enumerate() {
+                let key = format!("factor.{name}.levels[{index}]");
+                found.extend(unknown_filesystem(&key, &level.value.to_string()));
+            }
+        }
+        "mount" => {}
+        other => {
+            let problem =
+                Problem::new(format!("factor.{name}"), format!("`{other}` of a disk cannot be varied"));
+            found.push(problem.hint("known here: filesystem, mount"));
+        }
+    }
+}
+
+fn unknown_filesystem(key: &str, filesystem: &str) -> Option<Problem> {
+    let known = ["ext4", "xfs", "btrfs"].contains(&filesystem);
+    let problem = || Problem::new(key, format!("`{filesystem}` is not known here"));
+    (!known).then(|| problem().hint("known here: ext4, xfs, btrfs"))
+}
+
 fn disk(study: &Study, found: &mut Vec<Problem>) {
     let Some(disk) = &study.disk else { return };
     let mut need = |wanted: bool, key: &str, hint: &str| {
@@ -135,12 +167,7 @@ fn disk(study: &Study, found: &mut Vec<Problem>) {
     };
     need(disk.kind != DiskKind::Image && disk.path.is_none(), "path", "name the directory or the partition");
     need(disk.kind == DiskKind::Image && disk.size.is_none(), "size", "such as \"1GiB\"");
-    if let Some(filesystem) = &disk.filesystem
-        && !["ext4", "xfs", "btrfs"].contains(&filesystem.as_str())
-    {
-        let problem = Problem::new("disk.filesystem", format!("`{filesystem}` is not known here"));
-        found.push(problem.hint("known here: ext4, xfs, btrfs"));
-    }
+    found.extend(disk.filesystem.as_deref().and_then(|name| unknown_filesystem("disk.filesystem", name)));
 }
 
 impl super::MetricChoice {

@@ -15,7 +15,7 @@ pub struct Factor {
     /// What turning it means.
     pub kind: FactorKind,
     /// parameter, environment: its name, where it is not the factor's. sysctl: `vm.swappiness`.
-    /// file: a path under /proc or /sys.
+    /// file: a path under /proc or /sys. disk: `filesystem` or `mount`.
     #[serde(default)]
     pub key: Option<String>,
     /// parameter, environment: only for this workload of the study.
@@ -39,6 +39,8 @@ pub enum FactorKind {
     File,
     /// page cache and slab dropped before the iteration: 0 none, 1 pages, 2 slab, 3 both
     DropCaches,
+    /// a key of `[disk]`: every iteration then gets a disk of its own, made afresh
+    Disk,
     /// a pair of commands per level: apply, undo
     Commands,
     /// what only a person can change (the booted kernel): named with `--set factor=level`, one level a run
@@ -53,6 +55,7 @@ impl fmt::Display for FactorKind {
             FactorKind::Sysctl => "sysctl",
             FactorKind::File => "file",
             FactorKind::DropCaches => "drop-caches",
+            FactorKind::Disk => "disk",
             FactorKind::Commands => "commands",
             FactorKind::Label => "label",
         })

@@ -95,3 +95,16 @@ fn the_schema_names_every_table() {
         assert!(schema["properties"][table].is_object(), "{table}");
     }
 }
+
+#[test]
+fn a_factor_over_the_disk_needs_a_disk_and_a_key_that_varies() {
+    let text = GOOD
+        .replace("kind = \"drop-caches\"\nlevels = [0, 3]", "kind = \"disk\"\nlevels = [\"ext4\", \"ext9\"]");
+    let said = complaint(&text);
+    assert!(
+        said.contains("no disk to make afresh") && said.contains("`caches` of a disk cannot be varied"),
+        "{said}"
+    );
+    let text = text.replace("[factor.caches]", "[factor.filesystem]");
+    assert!(complaint(&text).contains("`ext9` is not known here"), "{}", complaint(&text));
+}
