@@ -86,6 +86,14 @@ impl Feed {
         self.ahead.front()?.rows.first()?.get(place)
     }
 
+    /// The texts of a column in the first tick.
+    pub(crate) fn first_texts(&self, column: &str) -> Vec<&str> {
+        let columns = self.ticks.columns();
+        let Some(place) = columns.iter().position(|known| known.name == column) else { return Vec::new() };
+        let rows = self.ahead.front().map_or(&[][..], |tick| &tick.rows);
+        rows.iter().filter_map(|row| row.get(place).and_then(text)).collect()
+    }
+
     /// The page size that its first dump fits.
     pub(crate) fn page_size(&self) -> Option<u64> {
         self.ticks.page_size()
@@ -136,7 +144,7 @@ impl Feed {
         let mut took = self.ticks.took_so_far().clone();
         if self.displaced > 0 {
             took.note(format!(
-                "{} dumps have no time of their own, or one that is not after the dump before: they stand \
+                "dumps without a time of their own, or with one that is not after the dump before: {}; they stand \
                  1 ms after it (1 s before the next at the beginning)",
                 self.displaced
             ));
@@ -148,6 +156,10 @@ impl Feed {
     pub(crate) fn series(&self) -> &'static str {
         self.ticks.series()
     }
+}
+
+fn text(cell: &Cell) -> Option<&str> {
+    if let Cell::Text(text) = cell { Some(text) } else { None }
 }
 
 /// Ticks that were all given already.

@@ -52,11 +52,7 @@ impl Kind {
         }
         let known = [(Kind::Lkp, lkp::looks(path)), (Kind::Sysfs, sysfs::looks(path))];
         let kind = known.into_iter().find(|(_, looks)| *looks).map(|(kind, _)| kind);
-        kind.ok_or_else(|| {
-            let wanted: Vec<String> =
-                Kind::ALL.iter().map(|kind| format!("{} ({})", kind.name(), kind.about())).collect();
-            ArchiveError::foreign(path, None, format!("it looks like none of {}", wanted.join("; ")))
-        })
+        kind.ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
     }
 
     /// The events of `path`, taken for this kind.
@@ -70,6 +66,17 @@ impl Kind {
             Kind::Sysfs => sysfs::open(path, options),
         }
     }
+}
+
+/// Why a folder is none of the kinds.
+fn strange(path: &Path) -> String {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    if let Some(result) = entries.map(|entry| entry.path()).find(|entry| entry.is_dir() && lkp::looks(entry))
+    {
+        return format!("it holds results and is none: import them one by one, such as {}", result.display());
+    }
+    let kinds = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
+    format!("it looks like none of {}", kinds.join("; "))
 }
 
 impl FromStr for Kind {

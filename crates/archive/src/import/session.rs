@@ -120,7 +120,10 @@ impl Session {
         }
         let mut counts = Facts::default();
         for took in self.took() {
-            counts.add(&format!("import.rows.{}", took.name()), took.counts().as_str(), "perflab");
+            let key = format!("import.rows.{}", took.name());
+            // A tree of sysfs becomes two series.
+            let key = if counts.get(&key).is_some() { format!("{key}.{}", took.became) } else { key };
+            counts.add(&key, took.counts().as_str(), "perflab");
             warnings(&took).into_iter().for_each(|warning| self.tell(warning));
         }
         for (message, advice) in std::mem::take(&mut self.story.notes) {

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Cell, Column, Row};
 
 use super::feed::Feed;
+use super::log::Log;
 use super::page_size::{self, PageSize, Shape, Votes};
 use super::session::{Session, Story};
+use super::slabinfo::Slabinfo;
 use super::took::{Read, Took};
 use super::{Kind, Options, Source, column, dump};
 use crate::ArchiveError;
@@ -42,15 +44,24 @@ struct Cache {
     path: PathBuf,
     directory: String,
     aliases: Vec<String>,
+    listed: Option<String>,
 }
 
 impl Cache {
-    /// The name that people know: a merged cache's directory has none, unless one member is left.
+    /// The name in /proc/slabinfo, where a copy of it tells which member that is; the only member's; else
+    /// the directory's.
     fn name(&self) -> &str {
-        match &self.aliases[..] {
-            [only] if self.directory.starts_with(':') => only,
+        match (&self.listed, &self.aliases[..]) {
+            (Some(listed), _) => listed,
+            (None, [only]) if self.directory.starts_with(':') => only,
             _ => &self.directory,
         }
+    }
+
+    /// Takes its name from those of /proc/slabinfo.
+    fn find(&mut self, listed: &[String]) {
+        let own = std::iter::once(&self.directory).chain(&self.aliases);
+        self.listed = own.into_iter().find(|name| listed.contains(name)).cloned();
     }
 
     fn text(&self, attribute: &str) -> Option<String> {
@@ -77,17 +88,29 @@ impl Cache {
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
     let wanted = || ArchiveError::foreign(path, None, "there is no directory of a slab cache in it");
     let root = place(path).ok_or_else(wanted)?;
-    let caches = caches(&root)?;
+    let mut caches = caches(&root)?;
     let mut story = Story {
         title: "Imported /sys/kernel/slab".into(),
         description: format!("A copy of /sys/kernel/slab, imported from {}: one moment.", path.display()),
         target: "imported".into(),
         ..Story::default()
     };
-    let page =
-        page_size::settle(options.page_size.map(dump::told).or_else(|| fitted(&caches)), &[], &mut story);
-    let feeds = vec![attributes(&root, &caches, page), counts(&root, &caches)];
+    let told = options.page_size.map(dump::told).or_else(|| fitted(&caches));
+    let page = page_size::settle(told.clone(), &[], &mut story);
+    let listed = listed(path, told)?;
+    let names = listed.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from);
+    let names: Vec<String> = names.collect();
+    caches.iter_mut().for_each(|cache| cache.find(&names));
+    let fixed = [attributes(&root, &caches, page), counts(&root, &caches)];
+    let feeds = fixed.into_iter().chain(listed).collect();
     Ok(Box::new(Session::new(Kind::Sysfs, path, options, story, feeds)))
+}
+
+/// The list of caches in a copied root.
+fn listed(path: &Path, page: Option<PageSize>) -> Result<Option<Feed>, ArchiveError> {
+    let file = path.join("proc/slabinfo");
+    let log = file.is_file().then(|| Log::open(&file, Slabinfo::new(page, None))).transpose()?;
+    log.map(|log| Feed::open(Box::new(log))).transpose()
 }
 
 fn fitted(caches: &[Cache]) -> Option<PageSize> {
@@ -118,7 +141,7 @@ fn caches(root: &Path) -> Result<Vec<Cache>, ArchiveError> {
     let cache = |(directory, path): (String, PathBuf)| {
         let mut aliases = links.remove(&directory).unwrap_or_default();
         aliases.sort();
-        Cache { path, directory, aliases }
+        Cache { path, directory, aliases, listed: None }
     };
     Ok(found.into_iter().map(cache).collect())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use perflab_archive::Kind;
 use perflab_model::Value;
 
-use super::bench::{Bench, ints, messages, texts, took};
+use super::bench::{Bench, HEAD, ints, messages, texts, took};
 
 /// Makes the recorded tree under `root`.
 fn tree(root: &Path) {
@@ -91,4 +91,19 @@ fn a_copy_without_links_says_so() {
     }
     let imported = bench.import(&root);
     assert!(messages(&imported).iter().any(|message| message.contains("lost which caches are merged")));
+}
+
+/// A merged cache stands in /proc/slabinfo under one of its names: then that is its name.
+#[test]
+fn a_copied_root_tells_names_and_counts_together() {
+    let bench = Bench::new();
+    let root = place(&bench, "root");
+    tree(&root.join("sys/kernel/slab"));
+    let row = |name: &str| format!("{name} 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n");
+    bench.write("root/proc/slabinfo", format!("{HEAD}{}{}", row("file_lock_cache"), row("dentry")));
+    let imported = bench.import(&root);
+    let names = texts(&imported.run, "slab-caches", "cache");
+    assert_eq!(names[..3], ["file_lock_cache", ":a-0000104", "dentry"]);
+    assert_eq!(texts(&imported.run, "slab-caches", "directory")[0], ":0000192");
+    assert_eq!(imported.run.monitors().unwrap(), ["slab-caches", "slab-exact", "slabinfo"]);
 }
