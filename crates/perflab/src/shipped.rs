@@ -22,7 +22,6 @@ pub const STUDIES: &[Shipped] = &[
     Shipped { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
     Shipped { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
     Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
-    Shipped { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
 ];
 
 /// What `perflab study new` writes.
