@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use perflab_model::series::Gap;
 use perflab_model::{Cell, Column, Nanos, Row, SeriesSchema};
 
 use super::column;
@@ -12,6 +13,8 @@ use crate::ArchiveError;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
+/// Intervals without a dump that are a hole. lkp's monitors sleep a second and stamp whole ones, so that two are usual.
+const HOLE: u64 = 3;
 
 /// A log on its way into a run.
 pub(crate) struct Feed {
@@ -21,15 +24,18 @@ pub(crate) struct Feed {
     given: u64,
     last: Option<Nanos>,
     displaced: u64,
+    interval: Nanos,
 }
 
 impl Feed {
     /// Reads the first two ticks.
     pub(crate) fn open(ticks: Box<dyn Ticks>) -> Result<Self, ArchiveError> {
         let ahead = VecDeque::new();
-        let mut feed = Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0 };
+        let mut feed =
+            Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0, interval: Nanos(SECOND) };
         feed.fill()?;
         feed.timed = feed.ahead.iter().any(|tick| tick.time.is_some());
+        feed.interval = feed.measured().unwrap_or(feed.interval);
         feed.say_how_it_is_timed();
         Ok(feed)
     }
@@ -44,7 +50,7 @@ impl Feed {
     ) -> Self {
         let ticks = Box::new(Fixed { series, source, columns, took });
         let ahead = VecDeque::from([Tick { time: None, rows }]);
-        Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0 }
+        Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0, interval: Nanos(SECOND) }
     }
 
     fn fill(&mut self) -> Result<(), ArchiveError> {
@@ -102,16 +108,12 @@ impl Feed {
     /// What its rows are.
     pub(crate) fn schema(&self) -> SeriesSchema {
         let schema = column::schema(self.ticks.series(), self.ticks.source(), self.ticks.columns());
-        SeriesSchema { interval: self.interval(), ..schema }
+        SeriesSchema { interval: self.interval, ..schema }
     }
 
-    fn interval(&self) -> Nanos {
-        let times =
-            (self.ahead.front().and_then(|tick| tick.time), self.ahead.get(1).and_then(|tick| tick.time));
-        match times {
-            (Some(first), Some(second)) if second > first => second.since(first),
-            _ => Nanos(SECOND),
-        }
+    fn measured(&self) -> Option<Nanos> {
+        let (first, second) = (self.ahead.front()?.time?, self.ahead.get(1)?.time?);
+        (second > first).then(|| second.since(first))
     }
 
     /// When its next tick was, from `anchor` on.
@@ -126,6 +128,14 @@ impl Feed {
         };
         let after = self.last.map_or(Nanos(0), |last| Nanos(last.0.saturating_add(MILLISECOND)));
         Some(if self.last.is_some_and(|last| at <= last) { after } else { at })
+    }
+
+    /// The stretch between its last tick and the next one, where that is much longer than the first.
+    pub(crate) fn hole(&self, anchor: Nanos) -> Option<Gap> {
+        let (interval, from, to) = (self.interval, self.last?, self.next_at(anchor)?);
+        let reason = || format!("the log has no dump for {}", to.since(from));
+        let long = to.since(from).0 > interval.0.saturating_mul(HOLE);
+        long.then(|| Gap { monitor: self.series().into(), from, to: Some(to), reason: reason() })
     }
 
     /// Takes the next tick.

@@ -106,7 +106,9 @@ impl Session {
         let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_at(anchor)?, feed)));
         let Some((_, feed)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
         let monitor = feed.series().to_owned();
+        let hole = feed.hole(anchor);
         let tick = feed.pop(anchor)?;
+        hole.into_iter().for_each(|gap| self.queue.push_back(Event { at: self.last, what: What::Gap(gap) }));
         Ok(tick.map(|(at, rows)| {
             self.last = self.last.max(at);
             Event { at, what: What::Rows { monitor, rows } }

@@ -65,3 +65,15 @@ fn a_time_that_is_none_costs_its_dump_and_is_counted() {
     assert_eq!(took(&imported, "log").unusable[0].line, 8);
     assert!(took(&imported, "log").unusable[0].reason.contains("`time: soon` is no time"));
 }
+
+#[test]
+fn a_long_silence_is_a_gap() {
+    let bench = Bench::new();
+    let dump = |at: u64| format!("time: {at}\n{HEAD}{ROW}");
+    let log: String = [100, 101, 103, 140, 141].map(dump).concat();
+    let record = bench.import(&bench.write("log", log)).run.record().unwrap();
+    assert_eq!(record.gaps.len(), 1);
+    let gap = &record.gaps[0];
+    assert_eq!((gap.from, gap.to), (Nanos(3 * SECOND), Some(Nanos(40 * SECOND))));
+    assert_eq!(gap.reason, "the log has no dump for 37.0 s");
+}
