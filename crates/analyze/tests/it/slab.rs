@@ -1,5 +1,6 @@
 //! Slab efficiency: definitions, questions, comparisons, and the notebook of 2019.
 
+mod arbitrary;
 mod comparison;
 mod definitions;
 mod log;

@@ -117,5 +117,6 @@ fn kilobytes(text: &str) -> Option<f64> {
         (_, Some(number)) => (number, 1024.0),
         _ => return None,
     };
-    number.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * scale)
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && number.len() <= 15;
+    number.parse::<f64>().ok().filter(|_| is_plain).map(|number| number * scale)
 }
