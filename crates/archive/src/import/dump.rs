@@ -10,9 +10,10 @@ use super::lines::Lines;
 use super::log::{Log, Ticks};
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
-use super::session::{Session, Story};
+use super::session::Session;
 use super::slabinfo::Slabinfo;
 use super::slabinfo_tool::{self, SlabinfoTool};
+use super::story::Story;
 use super::{Kind, Options, Source};
 use crate::ArchiveError;
 

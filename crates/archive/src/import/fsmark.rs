@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use perflab_model::{Direction, Metric, Nanos, Value};
 
-use super::session::metric;
+use super::story::metric;
 
 /// Time zones differ by whole quarters of an hour.
 const QUARTER: i64 = 900;

@@ -17,6 +17,7 @@
 //! | `lkp`, `dump`, `sysfs` | a kind each |
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed` | a file's format each |
 //! | `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
+//! | `story` | what is known besides the logs: title, facts, benchmark |
 //! | `took` | what was read of each file |
 
 mod column;
@@ -36,6 +37,7 @@ mod session;
 mod slabinfo;
 mod slabinfo_tool;
 mod source;
+mod story;
 mod sysfs;
 mod timed;
 mod took;

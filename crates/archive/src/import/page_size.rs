@@ -4,7 +4,7 @@
 //! several sizes fit one page size only. The older SLAB kept its lists in the slab: up to an eighth less.
 
 use super::feed::Feed;
-use super::session::Story;
+use super::story::Story;
 
 /// Page sizes that kernels have, in bytes.
 const KNOWN: [u64; 5] = [4096, 8192, 16_384, 32_768, 65_536];

@@ -2,7 +2,7 @@
 
 use perflab_model::{Direction, Metric};
 
-use super::session::metric;
+use super::story::metric;
 
 /// What is kept of it: the line's name, the metric's, its unit, and what makes the one of the other.
 const KEPT: &[(&str, &str, &str, f64)] = &[
