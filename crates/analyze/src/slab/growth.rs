@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::error::SlabError;
 use super::phase::Phase;
 use super::recording::Recording;
+use super::slope::slope;
 use super::timeline::bytes_of_caches;
 
-/// Batches of ticks that a slope is made of, at most: 120 give 7,140 pairs.
-const MOST_BATCHES: usize = 120;
+pub use super::slope::Slope;
 
 /// How to look for growth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +46,23 @@ pub struct Growth {
     pub others_retained: f64,
     /// Iterations, as marks.
     pub phases: Vec<Phase>,
+    /// S of all caches during each of them; one without a tick in it is left out.
+    pub during: Vec<During>,
+}
+
+/// S of all caches during one iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct During {
+    /// Which.
+    pub phase: Phase,
+    /// S at the last tick before it began, or where there is none, at its first; bytes.
+    pub before: u64,
+    /// Largest S within it, bytes.
+    pub peak: u64,
+    /// S at its last tick, bytes.
+    pub end: u64,
+    /// end - before, bytes.
+    pub growth: i64,
 }
 
 /// A stretch of ticks; its bytes are the median over them.
@@ -82,27 +99,6 @@ pub struct Grown {
     pub slope: Option<Slope>,
 }
 
-/// Bytes per second (Theil and Sen; see [`perflab_stats::theil_sen`]).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Slope {
-    /// Median of the slopes between all pairs of ticks.
-    pub bytes_per_second: f64,
-    /// Lower limit; null where there are too few independent ticks for one.
-    pub low: Option<f64>,
-    /// Upper limit.
-    pub high: Option<f64>,
-    /// The level that the limits really have.
-    pub level: Option<f64>,
-}
-
-impl Slope {
-    /// Whether the interval lies above zero.
-    #[must_use]
-    pub fn is_growing(&self) -> bool {
-        self.low.is_some_and(|low| low > 0.0)
-    }
-}
-
 /// Looks for growth.
 ///
 /// # Errors
@@ -123,15 +119,17 @@ pub fn growth(recording: &Recording, options: &GrowthOptions) -> Result<Growth, 
     let others = caches.split_off(options.top.min(caches.len()));
     let mut contributors = Vec::with_capacity(caches.len());
     for (number, found) in caches {
-        let slope = slope(recording.ticks(), bytes.get(number).map_or(&[], Vec::as_slice), options)?;
+        let slope =
+            slope(recording.ticks(), bytes.get(number).map_or(&[], Vec::as_slice), options.confidence)?;
         let cache = recording.caches().get(number);
         let name = cache.map(|cache| cache.label()).unwrap_or_default();
         let members = cache.map(|cache| cache.members()).unwrap_or_default();
         contributors.push(Grown { name, members, slope, ..found });
     }
-    let total = Grown { slope: slope(recording.ticks(), &sum, options)?, ..grown(&sum)? };
+    let total = Grown { slope: slope(recording.ticks(), &sum, options.confidence)?, ..grown(&sum)? };
     let others_retained = others.iter().map(|(_, found)| found.retained).sum();
     let phases = recording.phases().to_vec();
+    let during = phases.iter().filter_map(|phase| during(phase, recording.ticks(), &sum)).collect();
     Ok(Growth {
         baseline: windows.baseline.1,
         end: windows.end.1,
@@ -139,7 +137,18 @@ pub fn growth(recording: &Recording, options: &GrowthOptions) -> Result<Growth, 
         contributors,
         others_retained,
         phases,
+        during,
     })
+}
+
+fn during(phase: &Phase, ticks: &[Nanos], bytes: &[u64]) -> Option<During> {
+    let begin = ticks.partition_point(|at| *at < phase.start);
+    let inside = bytes.get(begin..ticks.partition_point(|at| *at <= phase.end))?;
+    let (first, end) = (*inside.first()?, *inside.last()?);
+    let before = begin.checked_sub(1).and_then(|number| bytes.get(number)).copied().unwrap_or(first);
+    let size = i64::try_from(end.abs_diff(before)).unwrap_or(i64::MAX);
+    let growth = if end < before { -size } else { size };
+    Some(During { phase: phase.clone(), before, peak: inside.iter().copied().max()?, end, growth })
 }
 
 /// Ticks before and after, as a range each.
@@ -195,36 +204,6 @@ fn window(ticks: &[Nanos], range: std::ops::Range<usize>) -> (std::ops::Range<us
 
 fn median(bytes: &[u64]) -> Result<f64, SlabError> {
     let values: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64).collect();
-    perflab_stats::median(&values).map_err(|source| statistic("median of a window", source))
-}
-
-fn statistic(subject: &str, source: perflab_stats::StatsError) -> SlabError {
-    SlabError::Statistic { subject: subject.into(), source }
-}
-
-/// Of batches of ticks, each with its median time and bytes.
-fn slope(ticks: &[Nanos], bytes: &[u64], options: &GrowthOptions) -> Result<Option<Slope>, SlabError> {
-    let first = ticks.first().copied().unwrap_or_default();
-    if ticks.last().copied().unwrap_or_default() <= first {
-        return Ok(None);
-    }
-    let batch = ticks.len().div_ceil(MOST_BATCHES).max(1);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for (ticks, bytes) in ticks.chunks(batch).zip(bytes.chunks(batch)) {
-        let seconds: Vec<f64> = ticks.iter().map(|at| at.since(first).seconds()).collect();
-        x.push(perflab_stats::median(&seconds).map_err(|source| statistic("slope", source))?);
-        y.push(median(bytes)?);
-    }
-    let found = match perflab_stats::theil_sen(&x, &y, options.confidence) {
-        Err(perflab_stats::StatsError::NoSpread | perflab_stats::StatsError::TooFew { .. }) => {
-            return Ok(None);
-        }
-        found => found.map_err(|source| statistic("slope", source))?,
-    };
-    Ok(Some(Slope {
-        bytes_per_second: found.value,
-        low: found.interval.map(|interval| interval.low),
-        high: found.interval.map(|interval| interval.high),
-        level: found.interval.map(|interval| interval.level),
-    }))
+    let failed = |source| SlabError::Statistic { subject: "median of a window".into(), source };
+    perflab_stats::median(&values).map_err(failed)
 }

@@ -40,6 +40,7 @@ pub mod reconcile;
 pub mod recording;
 mod row;
 pub mod show;
+mod slope;
 mod source;
 pub mod timeline;
 pub mod usage;

@@ -158,6 +158,24 @@ fn growth_tells_peak_retained_and_slope() {
 }
 
 #[test]
+fn windows_and_growth_follow_the_iterations() {
+    // Three iterations of half a second, a second apart, from second 1; the tick at 4 is after the last.
+    let record = crate::build::Lab::new("A").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
+    let lines: Vec<Line> = [(0, 10), (1, 20), (2, 50), (3, 40), (4, 15)]
+        .map(|(at, slabs)| (at, "a", 1, 1, 64, 1, 1, slabs))
+        .to_vec();
+    let slabinfo = slabinfo(&lines);
+    let input =
+        Input { slabinfo: Some(&slabinfo), record: Some(&record), system: four_kib(), ..Input::default() };
+    let found = growth(&Recording::read(&input).unwrap(), &GrowthOptions::default()).unwrap();
+    assert_eq!((found.baseline.ticks, found.end.from), (1, Nanos(4_000_000_000)));
+    assert_eq!(found.total.retained, 5.0 * 4096.0);
+    let growth: Vec<i64> = found.during.iter().map(|during| during.growth / 4096).collect();
+    assert_eq!(growth, [10, 30, -10]);
+    assert_eq!((found.during[1].before, found.during[1].peak, found.phases.len()), (20 * 4096, 50 * 4096, 3));
+}
+
+#[test]
 fn one_tick_is_enough_for_every_question() {
     let found = recording(&slabinfo(&[(7, "a", 1, 64, 64, 64, 1, 1)]), None);
     let grown = growth(&found, &GrowthOptions::default()).unwrap();
