@@ -12,6 +12,24 @@ use crate::sample::checked;
 /// # Errors
 /// A p-value outside [0, 1].
 pub fn benjamini_hochberg(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    smallest_ratios(p_values)
+}
+
+/// Benjamini and Yekutieli's adjusted p-values: those of [`benjamini_hochberg`] times 1 + 1/2 + … + 1/K, at most 1, which
+/// hold whatever the dependence between the metrics. Source: Benjamini and Yekutieli, "The control of the false discovery
+/// rate in multiple testing under dependency", Annals of Statistics 29 (2001).
+/// An empty family gives an empty answer.
+///
+/// # Errors
+/// A p-value outside [0, 1].
+pub fn benjamini_yekutieli(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    let factor: f64 = (1..=p_values.len()).map(|i| (i as f64).recip()).sum();
+    let adjusted = smallest_ratios(p_values)?;
+    Ok(adjusted.iter().map(|q| (q * factor).min(1.0)).collect())
+}
+
+/// min over j ≥ i of min(1, K p₍j₎ / j). The cap changes nothing for Yekutieli, whose factor is at least 1.
+fn smallest_ratios(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
     if p_values.is_empty() {
         return Ok(Vec::new());
     }

@@ -19,6 +19,8 @@ pub enum Method {
     Normal,
     /// From the approximation by Student's t.
     StudentT,
+    /// From resamples with a seed.
+    Bootstrap,
 }
 
 impl fmt::Display for Method {
@@ -28,6 +30,7 @@ impl fmt::Display for Method {
             Self::ExactWithTies => "exact with ties",
             Self::Normal => "normal approximation",
             Self::StudentT => "Student's t approximation",
+            Self::Bootstrap => "bootstrap",
         })
     }
 }

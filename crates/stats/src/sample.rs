@@ -31,13 +31,18 @@ pub(crate) fn sorted(values: &[f64]) -> Result<Vec<f64>, StatsError> {
     Ok(values)
 }
 
-/// Natural logarithms, for ratios.
-pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, StatsError> {
+/// Passes a sample whose values are all above zero.
+pub(crate) fn positive(values: &[f64]) -> Result<&[f64], StatsError> {
     let values = checked(values)?;
     match values.iter().position(|value| *value <= 0.0) {
         Some(index) => Err(StatsError::NotPositive { index }),
-        None => Ok(values.iter().map(|value| value.ln()).collect()),
+        None => Ok(values),
     }
+}
+
+/// Natural logarithms, for ratios.
+pub(crate) fn logarithms(values: &[f64]) -> Result<Vec<f64>, StatsError> {
+    Ok(positive(values)?.iter().map(|value| value.ln()).collect())
 }
 
 /// Passes two samples of equal length.

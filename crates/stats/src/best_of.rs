@@ -1,0 +1,60 @@
+//! Owns statistics of the best part of a sample, as the reports of MMTests print them (BAmean, BHmean, Pctile). It
+//! refuses to recommend them: the best 95 % hide the very outliers that a kernel change may cause.
+
+use crate::StatsError;
+use crate::centre::mean;
+use crate::means::harmonic_mean;
+use crate::sample::{finite, sorted};
+
+/// Which end of a metric is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Better {
+    /// Less is better: times, latencies.
+    Lower,
+    /// More is better: rates, throughput.
+    Higher,
+}
+
+/// The best ⌊n · percent / 100⌋ values, best first, but never fewer than one: of 5 values the best 95 % are 4. For
+/// `percent` in (0, 100]. Source: MMTests, `bin/lib/MMTests/Stat.pm`.
+///
+/// # Errors
+/// An empty sample, a value that is not finite, a percentage outside (0, 100].
+pub fn best_of(values: &[f64], better: Better, percent: f64) -> Result<Vec<f64>, StatsError> {
+    let mut ranked = sorted(values)?;
+    if better == Better::Higher {
+        ranked.reverse();
+    }
+    ranked.truncate(kept(ranked.len(), percent)?);
+    Ok(ranked)
+}
+
+/// Mean of [`best_of`], in the unit of the values: arithmetic where less is better (`BAmean`), harmonic where more is
+/// (`BHmean`).
+///
+/// # Errors
+/// As [`best_of`]; also, where more is better, a value among the best that is not above zero. Its index then counts
+/// from the best value.
+pub fn best_of_mean(values: &[f64], better: Better, percent: f64) -> Result<f64, StatsError> {
+    let best = best_of(values, better, percent)?;
+    match better {
+        Better::Lower => mean(&best),
+        Better::Higher => harmonic_mean(&best),
+    }
+}
+
+/// The worst value of [`best_of`], in the unit of the values: the `Pctile` of MMTests, which for a metric where more is
+/// better is a *low* value.
+///
+/// # Errors
+/// As [`best_of`].
+pub fn best_of_percentile(values: &[f64], better: Better, percent: f64) -> Result<f64, StatsError> {
+    best_of(values, better, percent)?.last().copied().ok_or(StatsError::Empty).and_then(finite)
+}
+
+fn kept(n: usize, percent: f64) -> Result<usize, StatsError> {
+    if !(percent > 0.0 && percent <= 100.0) {
+        return Err(StatsError::OutOfRange { name: "percent", value: percent, range: "(0, 100]" });
+    }
+    Ok(((n as f64 * percent / 100.0) as usize).clamp(1, n))
+}

@@ -1,0 +1,68 @@
+//! Owns Cliff's delta, how far two samples are apart whatever their unit, with its interval. It refuses the words
+//! "small" and "large" for it: what matters is for the user to say.
+
+use crate::StatsError;
+use crate::interval::{Estimate, Interval, Method, tail_of};
+use crate::sample::{at_least, sorted};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// Cliff's δ = P(candidate > baseline) - P(candidate < baseline) in [-1, 1], with the asymmetric interval of Feng and
+/// Cliff: (δ - δ³ ± z s √((1 - δ²)² + z² s²)) / (1 - δ² + z² s²), s² the unbiased variance, at least
+/// (1 - δ²) / (mn - 1). Samples that do not overlap have the limit (k - z²) / (k + z²) on the inner side, k the
+/// smaller size. Sources: Cliff, "Dominance statistics", Psychological Bulletin 114 (1993); Feng and Cliff, "Monte Carlo
+/// evaluation of ordinal d with improved confidence interval", Journal of Modern Applied Statistical Methods 3 (2004).
+/// The interval does not invert the Mann-Whitney test: near the border they may differ.
+///
+/// # Errors
+/// Fewer than two values on a side, a value that is not finite, a confidence outside (0, 1).
+pub fn cliffs_delta(baseline: &[f64], candidate: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
+    let (x, y) = (sorted(at_least(baseline, 2)?)?, sorted(at_least(candidate, 2)?)?);
+    let z = -Normal::standard().inverse_cdf(tail_of(confidence)?);
+    let by_candidate: Vec<f64> = y.iter().map(|value| dominance(&x, *value)).collect();
+    let by_baseline: Vec<f64> = x.iter().map(|value| -dominance(&y, *value)).collect();
+    let (m, n) = (x.len() as f64, y.len() as f64);
+    let delta = by_candidate.iter().sum::<f64>() / n;
+    let (low, high) = if delta.abs() >= 1.0 {
+        apart(delta, m.min(n), z)
+    } else {
+        limits(delta, variance(&x, &y, delta, &by_baseline, &by_candidate), z)
+    };
+    let interval = Some(Interval { low, high, level: confidence });
+    Ok(Estimate { value: delta, interval, method: Method::Normal })
+}
+
+/// (Number of values below - number above) / number of values.
+fn dominance(sorted: &[f64], value: f64) -> f64 {
+    let below = sorted.partition_point(|other| *other < value);
+    let above = sorted.len() - sorted.partition_point(|other| *other <= value);
+    (below as f64 - above as f64) / sorted.len() as f64
+}
+
+/// Σ over all pairs of (d - δ)², from the number of pairs that differ: d is -1, 0 or 1.
+fn pair_squares(x: &[f64], y: &[f64], delta: f64) -> f64 {
+    let ties =
+        |value: &f64| x.partition_point(|other| other <= value) - x.partition_point(|other| other < value);
+    let pairs = x.len() as f64 * y.len() as f64;
+    let tied = y.iter().map(ties).sum::<usize>() as f64;
+    pairs - tied - pairs * delta * delta
+}
+
+fn variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[f64], by_candidate: &[f64]) -> f64 {
+    let (m, n) = (x.len() as f64, y.len() as f64);
+    let squares = |means: &[f64]| means.iter().map(|d| (d - delta).powi(2)).sum::<f64>();
+    let rows = m * m * squares(by_candidate) + n * n * squares(by_baseline);
+    let unbiased = (rows - pair_squares(x, y, delta)) / (m * n * (m - 1.0) * (n - 1.0));
+    unbiased.max((1.0 - delta * delta) / (m * n - 1.0))
+}
+
+fn limits(delta: f64, variance: f64, z: f64) -> (f64, f64) {
+    let (rest, noise) = (1.0 - delta * delta, z * z * variance);
+    let reach = noise.sqrt() * (rest * rest + noise).sqrt();
+    let limit = |reach: f64| ((delta * rest + reach) / (rest + noise)).clamp(-1.0, 1.0);
+    (limit(-reach), limit(reach))
+}
+
+fn apart(delta: f64, fewer: f64, z: f64) -> (f64, f64) {
+    let inner = (fewer - z * z) / (fewer + z * z);
+    if delta > 0.0 { (inner, 1.0) } else { (-1.0, -inner) }
+}

@@ -1,0 +1,84 @@
+//! Owns the test that two samples do *not* differ by more than a margin: two one-sided tests. It refuses to choose the
+//! margin, and to call the lack of a significant difference "same".
+
+use crate::StatsError;
+use crate::interval::Interval;
+use crate::sample::{above_zero, finite, logarithms};
+use crate::student::above;
+use crate::welch::{Welch, welch};
+
+/// Result of two one-sided tests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equivalence {
+    /// p-value against "the change is at or below the lower margin".
+    pub p_above_low: f64,
+    /// p-value against "the change is at or above the upper margin".
+    pub p_below_high: f64,
+    /// The larger of both: at or below α, the change lies inside the margins, and the interval at 1 - 2α does too.
+    pub p: f64,
+    /// The change: candidate minus baseline, or their ratio.
+    pub change: f64,
+    difference: Welch,
+    are_logarithms: bool,
+}
+
+impl Equivalence {
+    /// The interval that lies inside the margins exactly when p < α, at 1 - 2α: 90 % for α = 5 %.
+    ///
+    /// # Errors
+    /// α outside (0, 0.5), limits that overflow.
+    pub fn interval(&self, alpha: f64) -> Result<Interval, StatsError> {
+        if !(alpha > 0.0 && alpha < 0.5) {
+            return Err(StatsError::OutOfRange { name: "alpha", value: alpha, range: "(0, 0.5)" });
+        }
+        let found = self.difference.interval(1.0 - 2.0 * alpha)?;
+        if !self.are_logarithms {
+            return Ok(found);
+        }
+        Ok(Interval { low: finite(found.low.exp())?, high: finite(found.high.exp())?, ..found })
+    }
+}
+
+/// Two one-sided Welch tests of whether the mean of the candidate minus that of the baseline is strictly between `low`
+/// and `high`, in the unit of the values. Source: Schuirmann, "A comparison of the two one-sided tests procedure and the
+/// power approach", Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), with the variances of Welch.
+///
+/// # Errors
+/// As [`welch`]; also margins that are not finite or not in order.
+pub fn equivalent_shift(
+    baseline: &[f64],
+    candidate: &[f64],
+    low: f64,
+    high: f64,
+) -> Result<Equivalence, StatsError> {
+    if !(low.is_finite() && high.is_finite() && low < high) {
+        return Err(StatsError::OutOfRange {
+            name: "upper margin",
+            value: high,
+            range: "(lower margin, infinity)",
+        });
+    }
+    let difference = welch(baseline, candidate)?;
+    let Welch { difference: change, standard_error, freedom, .. } = difference;
+    let p_above_low = above((change - low) / standard_error, freedom);
+    let p_below_high = above((high - change) / standard_error, freedom);
+    let p = p_above_low.max(p_below_high);
+    Ok(Equivalence { p_above_low, p_below_high, p, change, difference, are_logarithms: false })
+}
+
+/// The same for the ratio of geometric means candidate / baseline: strictly between `low`, such as 1/1.03, and `high`,
+/// such as 1.03.
+///
+/// # Errors
+/// As [`equivalent_shift`]; also a value or a margin that is not above zero.
+pub fn equivalent_ratio(
+    baseline: &[f64],
+    candidate: &[f64],
+    low: f64,
+    high: f64,
+) -> Result<Equivalence, StatsError> {
+    let (x, y) = (logarithms(baseline)?, logarithms(candidate)?);
+    let (low, high) = (above_zero("lower margin", low)?.ln(), above_zero("upper margin", high)?.ln());
+    let found = equivalent_shift(&x, &y, low, high)?;
+    Ok(Equivalence { change: finite(found.change.exp())?, are_logarithms: true, ..found })
+}

@@ -1,0 +1,131 @@
+//! Owns the cutting of one process's iterations into stretches of steady mean and variance. It refuses short wiggles: a
+//! stretch must earn its penalty.
+
+use crate::StatsError;
+use crate::sample::{above_zero, at_least};
+
+/// Fewest values of a stretch: one has no variance.
+const SHORTEST: usize = 2;
+/// Most values: the search takes time with their square where nothing changes.
+const MOST_VALUES: usize = 10_000;
+/// Least variance of a stretch, in variances of the whole: a constant stretch must not weigh infinitely much.
+const LEAST_VARIANCE: f64 = 1e-6;
+
+/// A stretch of iterations with one mean and one variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Segment {
+    /// Its first value, from 0.
+    pub start: usize,
+    /// One past its last value.
+    pub end: usize,
+    /// Mean, in the unit of the values.
+    pub mean: f64,
+    /// Standard deviation with n in the denominator, in the unit of the values.
+    pub sd: f64,
+}
+
+/// The stretches that minimise Σ n (ln 2πσ̂² + 1) + penalty for each step, in time order: normal values whose mean and
+/// variance change together. Found by dynamic programming with the pruning of Killick, Fearnhead and Eckley, "Optimal
+/// detection of changepoints with a linear computational cost" (PELT), Journal of the American Statistical Association
+/// 107 (2012). The penalty is in units of twice the log-likelihood; Barrett et al. (OOPSLA 2017) take 15 ln n, which
+/// [`segments_by_default`] does. All values equal are one stretch.
+///
+/// # Errors
+/// Fewer than two values, more than 10,000, one that is not finite, a penalty that is not above zero, squares that
+/// overflow.
+pub fn segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<Segment>, StatsError> {
+    let values = at_least(in_time_order, SHORTEST)?;
+    above_zero("penalty", penalty)?;
+    let n = values.len();
+    if n > MOST_VALUES {
+        return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: n * n });
+    }
+    let sums = Sums::of(values)?;
+    let starts = best_starts(&sums, n, penalty);
+    let mut found = Vec::new();
+    let mut end = n;
+    while end > 0 {
+        let start = starts[end];
+        found.push(sums.segment(start, end));
+        end = start;
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// [`segments`] with the penalty 15 ln n of Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017.
+///
+/// # Errors
+/// As [`segments`].
+pub fn segments_by_default(in_time_order: &[f64]) -> Result<Vec<Segment>, StatsError> {
+    at_least(in_time_order, SHORTEST)?;
+    segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
+}
+
+/// For each end, where its last stretch starts.
+fn best_starts(sums: &Sums, n: usize, penalty: f64) -> Vec<usize> {
+    let mut cost = vec![f64::INFINITY; n + 1];
+    let mut starts = vec![0; n + 1];
+    cost[0] = -penalty;
+    let mut open: Vec<usize> = vec![0];
+    for end in SHORTEST..=n {
+        for start in open.iter().copied().filter(|start| start + SHORTEST <= end) {
+            let here = cost[start] + sums.cost(start, end) + penalty;
+            if here < cost[end] {
+                (cost[end], starts[end]) = (here, start);
+            }
+        }
+        // A start that is worse than a cut at `cut` stays worse for all ends that leave room for a stretch after it, as
+        // cutting a stretch never costs more but for the penalty.
+        let cut = end + 1 - SHORTEST;
+        open.retain(|start| start + SHORTEST > cut || cost[*start] + sums.cost(*start, cut) < cost[cut]);
+        open.push(end);
+    }
+    starts
+}
+
+/// Running sums of the values and their squares around the mean of all.
+struct Sums {
+    centre: f64,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    least: f64,
+}
+
+impl Sums {
+    fn of(values: &[f64]) -> Result<Self, StatsError> {
+        let centre = crate::centre::mean(values)?;
+        let (mut first, mut second) = (vec![0.0], vec![0.0]);
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for value in values {
+            sum += value - centre;
+            squares += (value - centre).powi(2);
+            first.push(sum);
+            second.push(squares);
+        }
+        let least = crate::sample::finite(squares)? / values.len() as f64 * LEAST_VARIANCE;
+        Ok(Self { centre, first, second, least })
+    }
+
+    fn moments(&self, start: usize, end: usize) -> (f64, f64) {
+        let n = (end - start) as f64;
+        let mean = (self.first[end] - self.first[start]) / n;
+        (mean, ((self.second[end] - self.second[start]) / n - mean * mean).max(0.0))
+    }
+
+    /// -2 log-likelihood at the best mean and the best variance that is not below the least.
+    fn cost(&self, start: usize, end: usize) -> f64 {
+        let found = self.moments(start, end).1;
+        let variance = found.max(self.least);
+        // Where all values are equal nothing can be gained.
+        if variance == 0.0 {
+            return 0.0;
+        }
+        (end - start) as f64 * ((std::f64::consts::TAU * variance).ln() + found / variance)
+    }
+
+    fn segment(&self, start: usize, end: usize) -> Segment {
+        let (mean, variance) = self.moments(start, end);
+        Segment { start, end, mean: mean + self.centre, sd: variance.sqrt() }
+    }
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Makes the second set of tables beside this file: python3 make_more_tables.py, with scipy 1.17.1, numpy and diptest.
+
+As in make_tables.py, whatever SciPy does not offer follows its definition by another road than the Rust code: sums over
+all pairs, roots of polynomials, dynamic programming without pruning.
+"""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+from scipy.stats._resampling import _bca_interval
+
+rng = np.random.default_rng(5)
+HERE = Path(__file__).parent
+
+
+def write(name, rows):
+    text = ",\n".join(json.dumps(row) for row in rows)
+    (HERE / f"{name}.json").write_text(f"[\n{text}\n]\n")
+
+
+def floats(values):
+    return [float(value) for value in values]
+
+
+def times(n, shift=0.0, sd=0.05):
+    return floats(np.exp(rng.normal(4.0 + shift, sd, n)))
+
+
+def best_of():
+    """MMTests' Stat.pm in words: sort best first, keep int(n * P / 100), at least one."""
+    for n, percent, higher in itertools.product((1, 2, 5, 20, 47), (5, 50, 95, 99, 100), (False, True)):
+        x = times(n, sd=0.3)
+        best = sorted(x, reverse=higher)[: max(1, int(n * percent / 100))]
+        yield {
+            "x": x, "percent": percent, "higher": higher, "kept": len(best), "percentile": best[-1],
+            "mean": float(stats.hmean(best) if higher else np.mean(best)),
+            "harmonic_sd": float(np.sqrt(stats.hmean(x) ** 4 * np.mean((1 / np.array(x) - 1 / stats.hmean(x)) ** 2))),
+        }
+
+
+def quantiles():
+    for n, q, level in itertools.product((1, 5, 20, 100, 400), (0.05, 0.5, 0.9, 0.99), (0.9, 0.95)):
+        x = sorted(times(n))
+        tail = (1 - level) / 2
+        low = [l for l in range(1, n + 1) if stats.binom.cdf(l - 1, n, q) <= tail * (1 + 1e-9)]
+        high = [u for u in range(1, n + 1) if stats.binom.sf(u - 1, n, q) <= tail * (1 + 1e-9)]
+        interval = None
+        if low and high:
+            l, u = max(low), min(high)
+            interval = [x[l - 1], x[u - 1], float(sum(stats.binom.pmf(k, n, q) for k in range(l, u)))]
+        davis = float(stats.mstats.hdquantiles(np.array(x), [q])[0]) if n > 1 else x[0]
+        yield {"x": x, "fraction": q, "confidence": level, "value": float(np.quantile(x, q)), "interval": interval,
+               "harrell_davis": davis}
+
+
+def fieller():
+    """All ratios r with (Y - r X)^2 <= t^2 (g^2 + r^2 h^2)."""
+    for (m, n), level in itertools.product(((2, 2), (3, 3), (5, 8), (30, 10)), (0.9, 0.95)):
+        x, y = times(m), times(n, 0.02)
+        if (m, n) == (3, 3):
+            x = floats(np.array(x) - 55)
+        t = stats.t.ppf((1 + level) / 2, min(m, n) - 1)
+        h, g = stats.sem(x), stats.sem(y)
+        a, b, c = np.mean(x) ** 2 - (t * h) ** 2, -2 * np.mean(x) * np.mean(y), np.mean(y) ** 2 - (t * g) ** 2
+        limits = floats(sorted(np.roots([a, b, c]))) if a > 0 else None
+        yield {"x": x, "y": y, "confidence": level, "value": float(np.mean(y) / np.mean(x)), "interval": limits and [*limits, level]}
+
+
+def cliff():
+    for m, n, shift, coarse in ((2, 2, 0, True), (3, 4, 1, True), (5, 5, 0, False), (10, 8, 2, True), (30, 25, 0, False), (40, 40, 1, True), (6, 7, 99, False)):
+        draw = (lambda k, s: floats(rng.integers(1, 7, k) + s)) if coarse else (lambda k, s: floats(rng.normal(s, 1, k)))
+        x, y = draw(m, 0), draw(n, shift)
+        d = np.sign(np.subtract.outer(y, x))
+        delta, z = d.mean(), stats.norm.ppf(0.975)
+        if abs(delta) == 1:
+            inner = (min(m, n) - z * z) / (min(m, n) + z * z)
+            limits = [inner, 1.0] if delta > 0 else [-1.0, -inner]
+        else:
+            rows, columns = d.mean(axis=1) - delta, d.mean(axis=0) - delta
+            v = (m * m * sum(rows**2) + n * n * sum(columns**2) - ((d - delta) ** 2).sum()) / (m * n * (m - 1) * (n - 1))
+            v = max(v, (1 - delta**2) / (m * n - 1))
+            reach = z * np.sqrt(v) * np.sqrt((1 - delta**2) ** 2 + z * z * v)
+            limits = [(delta - delta**3 + s * reach) / (1 - delta**2 + z * z * v) for s in (-1, 1)]
+        yield {"x": x, "y": y, "value": float(delta), "interval": [*floats(np.clip(limits, -1, 1)), 0.95]}
+
+
+def levels():
+    for repetitions in ((4, 3), (10, 5), (2, 2, 2), (5, 4, 3), (3, 2, 4, 3)):
+        shape = tuple(reversed(repetitions))
+        values = np.full(shape, 100.0)
+        for level in range(len(shape)):
+            values += rng.normal(0, 1 + level, shape[: level + 1] + (1,) * (len(shape) - level - 1))
+        observed, means = [], values
+        for _ in repetitions:
+            observed.append(float(np.mean(np.var(means, axis=-1, ddof=1))))
+            means = means.mean(axis=-1)
+        own = [observed[0]] + [max(0.0, observed[i] - observed[i - 1] / repetitions[i - 1]) for i in range(1, len(observed))]
+        yield {"values": floats(values.ravel()), "repetitions": list(repetitions), "mean": float(values.mean()), "observed": observed, "components": own}
+
+
+def bca():
+    for n, two in ((5, False), (8, False), (6, True)):
+        data = [np.array(times(n, 0.1 * i, 0.3)) for i in range(1 + two)]
+        statistic = (lambda a, b, axis: np.mean(b, axis) / np.mean(a, axis)) if two else (lambda a, axis: np.mean(a, axis))
+        draws = [np.array([rng.choice(d, len(d)) for _ in range(300)]) for d in data]
+        replicates = statistic(*draws, axis=-1)
+        value = statistic(*data, axis=-1)
+        low, high, acceleration = (float(np.ravel(v)[0]) for v in _bca_interval(
+            data, statistic, axis=-1, alpha=0.025, theta_hat_b=replicates, batch=len(data[0]), xp=np))
+        yield {"sides": [floats(d) for d in data], "replicates": floats(replicates), "value": float(value),
+               "acceleration": acceleration,
+               "limits": floats(np.quantile(replicates, [low, high]))}
+
+
+def energy():
+    def q(x, y):
+        a, b = len(x), len(y)
+        mean = lambda v: 2 * sum(abs(p - r) for p, r in itertools.combinations(v, 2)) / (len(v) * (len(v) - 1)) if len(v) > 1 else 0
+        return a * b / (a + b) * (2 / (a * b) * sum(abs(p - r) for p in x for r in y) - mean(x) - mean(y))
+
+    for n, shortest, step in ((2, 1, 0), (7, 1, 3), (14, 3, 0), (30, 5, 2), (40, 1, 1)):
+        x = floats(rng.normal(0, 1, n) + step * (np.arange(n) > n // 3))
+        best = max((q(x[:t], x[t:k]), -t) for t in range(shortest, n) for k in range(t + shortest, n + 1))
+        yield {"x": x, "shortest": shortest, "index": -best[1], "distance": best[0]}
+
+
+def segment_costs():
+    """Every cut tried, costs from the values themselves."""
+    for n, penalty in ((10, 5.0), (60, 10.0), (120, 15 * np.log(120)), (90, 3.0)):
+        x = rng.normal(0, 1, n) + 4 * (np.arange(n) < n // 5) + np.where(np.arange(n) > n // 2, rng.normal(0, 3, n), 0)
+        least = np.var(x) * 1e-6
+
+        def cost(part):
+            v = max(np.var(part), least)
+            return len(part) * (np.log(2 * np.pi * v) + np.var(part) / v)
+
+        best, start = [-penalty] + [np.inf] * n, [0] * (n + 1)
+        for end in range(2, n + 1):
+            best[end], start[end] = min((best[s] + cost(x[s:end]) + penalty, s) for s in range(end - 1))
+        ends, end = [], n
+        while end:
+            ends.append(end)
+            end = start[end]
+        yield {"x": floats(x), "penalty": float(penalty), "ends": ends[::-1]}
+
+
+def dip():
+    import diptest
+
+    for n in (4, 5, 8, 20, 50, 200):
+        for x in (rng.normal(0, 1, n), np.concatenate([rng.normal(0, 1, n // 2), rng.normal(6, 1, n - n // 2)]), rng.integers(0, 6, n)):
+            yield {"x": floats(x), "dip": float(diptest.dipstat(np.array(x, dtype=float)))}
+
+
+for table in (best_of, quantiles, fieller, cliff, levels, bca, energy, segment_costs, dip):
+    write(table.__name__, table())
