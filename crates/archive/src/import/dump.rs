@@ -6,8 +6,9 @@ use std::path::Path;
 use perflab_model::Bytes;
 
 use super::feed::Feed;
+use super::format::Ticks;
 use super::lines::Lines;
-use super::log::{Log, Ticks};
+use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
 use super::session::Session;

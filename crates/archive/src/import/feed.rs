@@ -7,7 +7,7 @@ use perflab_model::series::Gap;
 use perflab_model::{Cell, Column, Nanos, Row, SeriesSchema};
 
 use super::column;
-use super::log::{Tick, Ticks};
+use super::format::{Tick, Ticks};
 use super::took::Took;
 use crate::ArchiveError;
 

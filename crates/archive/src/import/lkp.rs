@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Cell, Nanos, Value};
 
 use super::feed::Feed;
+use super::format::Ticks;
 use super::job::{Job, ResultPath};
 use super::lines::Lines;
-use super::log::{Log, Ticks};
+use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
 use super::session::Session;

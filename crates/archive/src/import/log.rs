@@ -5,86 +5,25 @@ use std::path::Path;
 
 use perflab_model::{Column, Nanos, Row};
 
+use super::format::{Format, Role, Tick, Ticks};
 use super::lines::{Line, Lines};
 use super::took::{Read, Took};
 use crate::ArchiveError;
 
 /// Lines of one tick at most: it is held in memory.
 const LONGEST_TICK: u64 = 200_000;
+/// Bytes of one tick at most.
+const LARGEST_TICK: u64 = 64 << 20;
+/// Bytes of a row at most: lines of any format are far shorter, and texts wait in memory for their table.
+const LONGEST_ROW: usize = 2048;
 const SECOND: f64 = 1e9;
-
-/// What a line of a dump is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// the first of a dump
-    Head,
-    /// the first of a dump, and a row
-    HeadRow,
-    /// of no meaning
-    Comment,
-    /// a row
-    Row,
-}
-
-impl Role {
-    fn heads(self) -> bool {
-        matches!(self, Role::Head | Role::HeadRow)
-    }
-}
-
-/// The format of one kind of dump.
-pub(crate) trait Format {
-    /// The series that it becomes.
-    const SERIES: &'static str;
-    /// Where the numbers came from on the recorded machine.
-    const SOURCE: &'static str;
-
-    /// What `text` is; an error ends the import, as what follows would be misread.
-    fn role(&self, text: &str) -> Result<Role, String>;
-
-    /// Reads a row into `rows`.
-    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read;
-
-    /// Ends a tick; an error ends the import.
-    fn end(&mut self, rows: &mut Vec<Row>) -> Result<(), String> {
-        let _ = rows;
-        Ok(())
-    }
-
-    /// The columns, asked for after the first tick.
-    fn columns(&self) -> Vec<Column>;
-
-    /// The page size that the rows fit, in bytes, where they say so; asked for after the first tick.
-    fn page_size(&self) -> Option<u64> {
-        None
-    }
-}
-
-/// One dump.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tick {
-    /// Nanoseconds since 1970, where the log says.
-    pub(crate) time: Option<Nanos>,
-    /// Its rows.
-    pub(crate) rows: Vec<Row>,
-}
-
-/// Something that gives ticks in order.
-pub(crate) trait Ticks {
-    fn series(&self) -> &'static str;
-    fn source(&self) -> &'static str;
-    fn columns(&self) -> Vec<Column>;
-    fn page_size(&self) -> Option<u64>;
-    fn next_tick(&mut self) -> Result<Option<Tick>, ArchiveError>;
-    fn took(&mut self) -> &mut Took;
-    fn took_so_far(&self) -> &Took;
-}
 
 /// A dump that is being read.
 struct Open {
     line: u64,
     time: Result<Option<Nanos>, String>,
     headed: bool,
+    bytes: u64,
     rows: Vec<Row>,
 }
 
@@ -140,6 +79,7 @@ impl<F: Format> Log<F> {
         let ended = if begins { self.open.replace(Open::at(number, Ok(None))) } else { None };
         let open = self.open.get_or_insert_with(|| Open::at(number, Ok(None)));
         open.headed |= role.heads();
+        open.bytes += line.text.len() as u64;
         if matches!(role, Role::Row | Role::HeadRow) {
             self.headless |= !open.headed;
             let read = row(open, line, &mut self.format);
@@ -151,10 +91,14 @@ impl<F: Format> Log<F> {
 
     /// A dump is held in memory, so it may not go on for ever.
     fn bounded(&self, number: u64) -> Result<(), ArchiveError> {
-        match self.open.as_ref().is_some_and(|open| number - open.line > LONGEST_TICK) {
-            true => Err(self.refused(number, format!("no dump ends within {LONGEST_TICK} lines"))),
-            false => Ok(()),
+        let Some(open) = &self.open else { return Ok(()) };
+        if number - open.line > LONGEST_TICK {
+            return Err(self.refused(number, format!("no dump ends within {LONGEST_TICK} lines")));
         }
+        if open.bytes > LARGEST_TICK {
+            return Err(self.refused(number, format!("no dump ends within {LARGEST_TICK} bytes")));
+        }
+        Ok(())
     }
 
     fn close(&mut self, mut open: Open) -> Result<Option<Tick>, ArchiveError> {
@@ -224,12 +168,15 @@ impl<F: Format> Ticks for Log<F> {
 
 impl Open {
     fn at(line: u64, time: Result<Option<Nanos>, String>) -> Self {
-        Open { line, time, headed: false, rows: Vec::new() }
+        Open { line, time, headed: false, bytes: 0, rows: Vec::new() }
     }
 }
 
 fn row<F: Format>(open: &mut Open, line: Line<'_>, format: &mut F) -> Read {
     match &open.time {
+        _ if line.text.len() > LONGEST_ROW => {
+            Read::Unusable(format!("it is longer than {LONGEST_ROW} bytes"))
+        }
         Ok(_) => format.row(line, &mut open.rows),
         Err(reason) => Read::Unusable(reason.clone()),
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use perflab_model::{Cell, Column, Row};
 
+use super::format::{Format, Role};
 use super::lines::Line;
-use super::log::{Format, Role};
 use super::took::Read;
 
 /// Names of one file at most.

@@ -16,7 +16,7 @@
 //! | `source` | what every kind gives |
 //! | `lkp`, `dump`, `sysfs` | a kind each |
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed` | a file's format each |
-//! | `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
+//! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
 //! | `story` | what is known besides the logs: title, facts, benchmark |
 //! | `took` | what was read of each file |
 
@@ -24,6 +24,7 @@ mod column;
 mod dump;
 mod feed;
 mod foreign;
+mod format;
 mod fsmark;
 mod job;
 mod kind;

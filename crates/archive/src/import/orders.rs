@@ -17,6 +17,8 @@ use crate::ArchiveError;
 const NAMES: u64 = 100_000;
 /// The kernel's own bound is lower (MAX_PAGE_ORDER).
 const HIGHEST: i64 = 30;
+/// Bytes of a line.
+const LONGEST: usize = 1024;
 
 /// The file as rows of `slab-caches`.
 pub(crate) fn open(path: &Path, page: u64) -> Result<Feed, ArchiveError> {
@@ -38,6 +40,9 @@ pub(crate) fn open(path: &Path, page: u64) -> Result<Feed, ArchiveError> {
 }
 
 fn take(line: Line<'_>, page: u64, rows: &mut Vec<Row>) -> Read {
+    if line.text.len() > LONGEST {
+        return Read::Unusable(format!("it is longer than {LONGEST} bytes"));
+    }
     let Some((name, order)) = line.text.trim_ascii_end().rsplit_once([' ', '\t']) else {
         return Read::Unusable("it is not `NAME ORDER`".into());
     };

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use perflab_model::{Cell, Column, Row};
 
 use super::column;
+use super::format::{Format, Role};
 use super::lines::Line;
-use super::log::{Format, Role};
 use super::page_size::{PageSize, Votes};
 use super::took::Read;
 
@@ -22,7 +22,7 @@ use sound::{Known, Namesakes, estimates, flags, shape};
 
 const VERSION: &str = "slabinfo - version:";
 /// Names that are remembered from dump to dump.
-const NAMES: usize = 100_000;
+const NAMES: usize = 20_000;
 
 /// The format, with what it learns of a log.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use perflab_model::{Cell, Column, Row};
 
 use super::column;
+use super::format::{Format, Role};
 use super::lines::{Line, last_word};
-use super::log::{Format, Role};
 use super::took::Read;
 
 /// The format.

@@ -7,8 +7,9 @@ use perflab_model::series::ColumnType;
 use perflab_model::{Cell, Column, Row};
 use proptest::prelude::*;
 
+use super::format::{Format, Tick, Ticks};
 use super::lines::Lines;
-use super::log::{Format, Log, Tick, Ticks};
+use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{Shape, Votes};
 use super::slabinfo::Slabinfo;

@@ -132,6 +132,16 @@ fn a_dump_that_never_ends_is_refused() {
     assert!(error.ends_with(": no dump ends within 200000 lines"), "{error}");
 }
 
+#[test]
+fn a_line_without_end_is_one_unusable_row() {
+    let bench = Bench::new();
+    let long = "x".repeat(300_000);
+    let imported = bench.import(&bench.write("log", format!("time: 1\n{HEAD}{ROW}{long} {ROW}{ROW}")));
+    assert_eq!(took(&imported, "log").counts(), "3 rows read, 2 used, 0 flagged, 1 unusable");
+    let remark = &took(&imported, "log").unusable[0];
+    assert_eq!((remark.line, remark.reason.as_str()), (5, "it is longer than 2048 bytes"));
+}
+
 /// The recording with a byte changed here and there: an import is an error or a run whose counts add up.
 #[test]
 fn changed_bytes_never_lose_a_row_in_silence() {
