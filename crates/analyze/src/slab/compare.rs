@@ -1,11 +1,12 @@
 //! Owns the question "which caches hold more or fewer bytes?" between runs or groups of runs. It refuses statistics of
-//! its own: bytes become samples, and samples are judged by [`crate::compare`]; only the noise floor in bytes is new.
+//! its own: bytes become samples, and samples are judged by [`crate::compare()`]; only the noise floor in bytes is new.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::error::SlabError;
+use super::floor::{FLOOR, Floors};
 use super::measured::{Measure, Measured, Repetition, has_iterations};
 use crate::comparison::{Change, Comparison, Row, Scale, Verdict};
 use crate::{Gate, Options, Side};
@@ -80,7 +81,7 @@ pub struct ChangeInBytes {
 /// Compares slab bytes of one side with others.
 ///
 /// # Errors
-/// As [`crate::compare`]: a side without runs, no candidate, no case in common, options out of range.
+/// As [`crate::compare()`]: a side without runs, no candidate, no case in common, options out of range.
 pub fn compare(
     baseline: &SlabSide,
     candidates: &[SlabSide],
@@ -119,11 +120,6 @@ pub fn compare(
     caches.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then_with(|| a.cache.cmp(&b.cache)));
     Ok(SlabComparison { whole_runs: whole, caches, mean })
 }
-
-/// What the floor is, in the words of the notes.
-const FLOOR: &str = "noise floor of a cache: the larger of one slab and twice the noise in bytes, which is the pooled \
-     standard deviation of the repetitions, or with one of them on a side, the robust standard deviation of the steps \
-     from tick to tick";
 
 impl SlabComparison {
     /// The changes that a gate does not accept; changes within the noise floor are accepted always.
@@ -192,53 +188,4 @@ fn in_bytes(row: &Row, change: &Change) -> Option<ChangeInBytes> {
         low: change.interval.map(|interval| interval.low * scale),
         high: change.interval.map(|interval| interval.high * scale),
     })
-}
-
-/// What the floors are made of.
-struct Floors {
-    /// Bytes of the largest slab of each cache.
-    slab: BTreeMap<String, u64>,
-    /// Noise of ticks of each cache, the largest of all runs.
-    ticks: BTreeMap<String, f64>,
-}
-
-impl Floors {
-    fn of(sides: &[&SlabSide], measured: &[Vec<Measured>]) -> Self {
-        let mut slab: BTreeMap<String, u64> = BTreeMap::new();
-        let mut ticks: BTreeMap<String, f64> = BTreeMap::new();
-        let runs = sides.iter().flat_map(|side| &side.runs).zip(measured.iter().flatten());
-        for (run, measured) in runs {
-            for cache in run.recording.caches() {
-                let noise = ticks.entry(cache.label()).or_default();
-                *noise = noise.max(measured.noise(&cache.label()));
-            }
-            for row in run.recording.rows() {
-                let Some(cache) = run.recording.caches().get(row.cache) else { continue };
-                match slab.get_mut(&cache.name) {
-                    Some(bytes) => *bytes = row.bytes_per_slab.max(*bytes),
-                    None => drop(slab.insert(cache.name.clone(), row.bytes_per_slab)),
-                }
-            }
-            let all = ticks.entry(super::measured::ALL_CACHES.into()).or_default();
-            *all = all.max(measured.noise(super::measured::ALL_CACHES));
-        }
-        Floors { slab, ticks }
-    }
-
-    fn floor(&self, row: &Row) -> f64 {
-        let name = row.metric.split('#').next().unwrap_or_default();
-        let one_slab = self.slab.get(name).copied().unwrap_or(0) as f64;
-        let noise = repetitions(row).or_else(|| self.ticks.get(&row.metric).copied()).unwrap_or(0.0);
-        one_slab.max(2.0 * noise)
-    }
-}
-
-/// Pooled standard deviation of the repetitions, where both sides have several.
-fn repetitions(row: &Row) -> Option<f64> {
-    let sd = |summary: Option<&crate::Summary>| {
-        let values: Vec<f64> = summary?.values.iter().map(|point| point.value).collect();
-        perflab_stats::sd(&values).ok()
-    };
-    let (ours, theirs) = (sd(row.baseline.as_ref())?, sd(row.candidate.as_ref())?);
-    Some(ours.powi(2).midpoint(theirs.powi(2)).sqrt())
 }
