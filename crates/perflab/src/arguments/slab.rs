@@ -167,9 +167,12 @@ pub struct Histogram {
 /// `perflab slab compare`
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The baseline, then the candidate (a run, or a label whose runs are repetitions)
-    #[arg(required = true, num_args = 2, value_names = ["BASELINE", "CANDIDATE"])]
+    /// The baseline, then the candidate (a run, or a label whose runs are repetitions); with --by, one run
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
     pub runs: Vec<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
     /// Exit with 5 where this is found: `worse`, `worse:2%` (more bytes by more than 2 %), `unclear`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
     pub fail_if: Option<String>,

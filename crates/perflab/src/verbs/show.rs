@@ -62,7 +62,8 @@ fn begun(manifest: &Manifest) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(i128::from(manifest.anchor.realtime.0)).unwrap_or_default()
 }
 
-fn own_cost(manifest: &Manifest) -> String {
+/// What perflab itself cost, in a line.
+pub fn own_cost(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
     let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
     format!(

@@ -282,6 +282,31 @@ fn a_recording_holds_every_cache_root() {
 }
 
 #[test]
+fn the_levels_of_a_factor_are_compared_by_their_slabs_root() {
+    let name = "the_levels_of_a_factor_are_compared_by_their_slabs_root";
+    if !is_root() {
+        return skip(name, "/proc/slabinfo needs root");
+    }
+    let laboratory = Laboratory::new();
+    laboratory.workload("rest", "", "echo speed 1; sleep 0.1");
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 3, warmup = 0 }\nmonitors = { slabinfo = \"20ms\" }\n[workload.rest]\n\
+         [factor.nothing]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]",
+    );
+    laboratory.good(&["run", &study, "--label", "levels", "--quiet", "--no-report"]);
+    let arguments = ["slab", "compare", "levels", "--by", "nothing", "--format", "json"];
+    let result = json(&laboratory.good(&arguments));
+    let all = &result["caches"][0];
+    assert_eq!((&all["cache"], &all["candidate_name"]), (&"all caches".into(), &"b".into()));
+    assert_eq!(all["mean"]["baseline"]["n"], 3, "{all}");
+    assert_eq!(all["mean"]["candidate"]["n"], 3);
+    for wrong in [&["slab", "compare", "levels", "--by", "nothin"][..], &["slab", "compare", "levels"]] {
+        assert_eq!(laboratory.run(wrong).code, Some(2));
+    }
+}
+
+#[test]
 fn control_c_is_how_a_recording_ends_root() {
     let name = "control_c_is_how_a_recording_ends_root";
     if !is_root() {
@@ -295,7 +320,8 @@ fn control_c_is_how_a_recording_ends_root() {
         runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok()).collect::<String>()
     };
     for _ in 0..1500 {
-        if journal().contains("iteration-began") {
+        let told = journal();
+        if told.contains("iteration-began") && told.contains("\"rows\":{\"monitor\":\"slabinfo\"") {
             break;
         }
         std::thread::sleep(Duration::from_millis(20));

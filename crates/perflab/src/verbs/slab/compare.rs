@@ -1,15 +1,16 @@
 //! `perflab slab compare`
 
 use perflab_analyze::Gate;
-use perflab_analyze::slab::{self, Recording, Repetition, SlabCompareOptions, SlabSide};
+use perflab_analyze::slab::{self, Recording, Repetition, SlabCompareOptions, SlabComparison, SlabSide};
 use perflab_archive::{Archive, RunDir};
+use perflab_model::RunRecord;
 use perflab_present::slab as present;
 
 use super::output;
 use super::stored::Stored;
 use crate::arguments::slab::Compare;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 
 /// Bars of the picture.
 const BARS: usize = 15;
@@ -38,14 +39,25 @@ impl Read {
     }
 }
 
-/// Slab bytes of two runs, or of two groups of repetitions, cache by cache.
+/// Slab bytes of two runs, of two groups of repetitions, or of the levels of a factor, cache by cache.
 pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
     let read = wanted.runs.iter().map(|name| Read::of(&archive, name)).collect::<anyhow::Result<Vec<_>>>()?;
-    let sides: Vec<SlabSide<'_>> = read.iter().map(Read::side).collect();
-    let Some((baseline, candidates)) = sides.split_first() else { return Ok(Exit::Usage) };
-    let result = slab::compare(baseline, candidates, &SlabCompareOptions::default())?;
+    let result = match (&wanted.by, read.as_slice()) {
+        (None, [baseline, candidate]) => compared(&[baseline.side(), candidate.side()])?,
+        (Some(factor), [one]) => by_factor(one, factor)?,
+        (None, _) => {
+            return Err(Usage::new(
+                "there is nothing to compare one run with",
+                "name a second run, or a factor with --by",
+            )
+            .into());
+        }
+        (Some(_), _) => {
+            return Err(Usage::new("--by compares within one run", "name one run, or leave --by out").into());
+        }
+    };
     output::print(context, &result, || present::comparison_grid(&result, wanted.all))?;
     output::plot(context, wanted.plot.as_deref(), || present::comparison_figure(&result, BARS))?;
     say_notes(context, &result);
@@ -56,7 +68,76 @@ pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }
 
-fn say_notes(context: &Context, result: &slab::SlabComparison) {
+fn compared(sides: &[SlabSide<'_>]) -> anyhow::Result<SlabComparison> {
+    let Some((baseline, candidates)) = sides.split_first() else {
+        return Err(Usage::new("there is nothing to compare", "name two runs").into());
+    };
+    Ok(slab::compare(baseline, candidates, &SlabCompareOptions::default())?)
+}
+
+/// Each level as a side: the same rows, seen through the iterations of that level.
+fn by_factor(read: &Read, factor: &str) -> anyhow::Result<SlabComparison> {
+    let mut sides: Vec<(String, Vec<(RunRecord, &Recording)>)> = Vec::new();
+    for (stored, recording) in &read.runs {
+        let factors = &stored.record.manifest.plan.factors;
+        let levels = factors.get(factor).ok_or_else(|| {
+            let hint = perflab_model::nearest::hint(factor, factors.keys().map(String::as_str));
+            Usage::new(format!("the run has no factor `{factor}`"), hint)
+        })?;
+        for level in levels {
+            let record = at_level(&stored.record, factor, level);
+            match sides.iter_mut().find(|(name, _)| name == level) {
+                Some((_, runs)) => runs.push((record, recording)),
+                None => sides.push((level.clone(), vec![(record, recording)])),
+            }
+        }
+    }
+    let sides: Vec<SlabSide<'_>> = sides
+        .iter()
+        .map(|(name, runs)| SlabSide {
+            name: name.clone(),
+            runs: runs.iter().map(|(record, recording)| Repetition { record, recording }).collect(),
+        })
+        .collect();
+    compared(&sides)
+}
+
+/// The run as if it had this level only; the factor itself is gone, so that cases of two levels are the same case.
+fn at_level(record: &RunRecord, factor: &str, level: &str) -> RunRecord {
+    let mut one = record.clone();
+    let plan = &mut one.manifest.plan;
+    plan.factors.shift_remove(factor);
+    let kept: Vec<usize> = (0..plan.cases.len())
+        .filter(|index| {
+            plan.cases.get(*index).is_some_and(|case| case.levels.get(factor).is_some_and(|one| one == level))
+        })
+        .collect();
+    let place = |case: u32| {
+        kept.iter().position(|index| *index == case as usize).and_then(|at| u32::try_from(at).ok())
+    };
+    let slots = std::mem::take(&mut plan.slots);
+    let mut moved: Vec<Option<u32>> = Vec::with_capacity(slots.len());
+    for slot in &slots {
+        let case = place(slot.case);
+        moved.push(case.map(|_| plan.slots.len() as u32));
+        plan.slots.extend(case.map(|case| perflab_model::Slot { case, ..*slot }));
+    }
+    plan.cases = kept.iter().filter_map(|index| plan.cases.get(*index).cloned()).collect();
+    for case in &mut plan.cases {
+        case.levels.shift_remove(factor);
+    }
+    one.iterations.retain_mut(|iteration| match moved.get(iteration.slot as usize) {
+        Some(Some(slot)) => {
+            iteration.slot = *slot;
+            true
+        }
+        _ => false,
+    });
+    one.samples.clear(); // bytes take their place
+    one
+}
+
+fn say_notes(context: &Context, result: &SlabComparison) {
     let what = if result.whole_runs { "whole runs" } else { "iterations" };
     context.say(format!("compared: {what}, slab bytes averaged over time; fewer are better"));
     // A warning for every cache would bury the table: one line a kind.

@@ -22,6 +22,9 @@ cache are made of: `sudo perflab slab record …`";
 /// Exact counts walk lists under a lock, and attributes change seldom: once a second is often enough.
 const SLOW: &str = "1s";
 
+/// More ticks than this take seconds to analyse: whoever wants that says `perflab slab show`.
+const MOST_TICKS: u64 = 10_000;
+
 /// Records, and says what to look at.
 pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> {
     let is_root = rustix::process::geteuid().is_root();
@@ -41,7 +44,10 @@ pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> 
     }
     let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
     context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
-    if is_root && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
+    let manifest = found.manifest()?;
+    context.say(crate::verbs::show::own_cost(&manifest));
+    let is_small = manifest.overhead.ticks < MOST_TICKS;
+    if is_root && is_small && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
         super::show::after_record(context, &found)?;
     }
     Ok(exit(context, status, wanted, found.short()))
