@@ -44,23 +44,24 @@ pub(crate) fn slabinfo_tool() -> Vec<Column> {
 /// What does not change of a cache while it lives: one row a cache.
 pub(crate) fn slab_caches() -> Vec<Column> {
     let sizes = [
+        ("page_size", "bytes"),
         ("object_size", "bytes"),
         ("slab_size", "bytes"),
         ("objs_per_slab", "objects"),
         ("order", "1"),
         ("align", "bytes"),
-        ("page_size", "bytes"),
     ];
     let switches =
         ["reclaim_account", "hwcache_align", "destroy_by_rcu", "cache_dma"].map(|name| (name, "1"));
-    let tuning = ["cpu_partial", "min_partial", "sheaf_capacity"].map(|name| (name, "objects"));
-    std::iter::once(Column::key("cache"))
+    let tuning = [("cpu_partial", "objects"), ("min_partial", "slabs"), ("sheaf_capacity", "objects")];
+    ["cache", "directory", "aliases"]
+        .map(Column::key)
+        .into_iter()
         .chain(ints(&sizes))
-        .chain([Column::key("aliases")])
         .chain(ints(&switches))
         .chain([Column::key("ctor")])
         .chain(ints(&tuning))
-        .chain([Column::key("directory")])
+        .chain([Column::key("flags")])
         .collect()
 }
 

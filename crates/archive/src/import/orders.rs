@@ -56,6 +56,7 @@ fn row(name: &str, order: i64, page: u64) -> Row {
     let cell = |column: &perflab_model::Column| match column.name.as_str() {
         "cache" => Cell::Text(name.into()),
         "directory" if name.starts_with(':') => Cell::Text(name.into()),
+        "flags" => Cell::Text(String::new()),
         "order" => Cell::Int(order),
         "page_size" => i64::try_from(page).map_or(Cell::Missing, Cell::Int),
         _ => Cell::Missing,

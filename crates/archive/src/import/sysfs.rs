@@ -170,16 +170,26 @@ fn attribute(cache: &Cache, column: &Column, page: u64) -> Cell {
         "directory" => Cell::Text(cache.directory.clone()),
         "aliases" => Cell::Text(cache.aliases.join(",")),
         "page_size" => i64::try_from(page).map_or(Cell::Missing, Cell::Int),
+        "flags" => Cell::Text(flag(cache).into()),
         "ctor" => cache.text("ctor").map_or(Cell::Missing, Cell::Text),
         name => cache.number(name).map_or(Cell::Missing, Cell::Int),
     }
 }
 
+/// What a cache's shape is made of.
+const SHAPE: [&str; 4] = ["object_size", "slab_size", "objs_per_slab", "order"];
+
 /// A directory without sizes is said to be one; a cache keeps its row.
+fn flag(cache: &Cache) -> &'static str {
+    if SHAPE.iter().all(|name| cache.number(name).is_some()) { "" } else { "malformed" }
+}
+
 fn judged(cache: &Cache, row: &Row) -> Read {
-    match row.get(1..5).is_some_and(|sizes| sizes.contains(&Cell::Missing)) {
-        true => Read::Flagged(format!("malformed: {}: a size is missing or no number", cache.directory)),
-        false => Read::Used,
+    match row.last() {
+        Some(Cell::Text(flag)) if !flag.is_empty() => {
+            Read::Flagged(format!("{flag}: {}: a size is missing or no number", cache.directory))
+        }
+        _ => Read::Used,
     }
 }
 
