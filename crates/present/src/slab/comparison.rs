@@ -10,11 +10,10 @@ use crate::table::{Cell, Column, Grid};
 /// One row a cache; those that did not change only where `all` is wanted.
 #[must_use]
 pub fn grid(comparison: &SlabComparison, all: bool) -> Grid {
-    let many = comparison
-        .caches
-        .iter()
-        .any(|change| comparison.caches.first().is_some_and(|first| first.subject != change.subject));
-    let left = if many { vec!["cache", "case"] } else { vec!["cache"] };
+    let named = Named::of(comparison);
+    let mut left = vec!["cache"];
+    left.extend(named.cases.then_some("case"));
+    left.extend(named.candidates.then_some("candidate"));
     let right = ["before", "after", "change", "interval", "peak", "end", "noise floor"];
     let mut columns: Vec<Column> = left.into_iter().map(Column::left).collect();
     columns.extend(right.map(Column::right));
@@ -22,10 +21,27 @@ pub fn grid(comparison: &SlabComparison, all: bool) -> Grid {
     let mut grid = Grid::new(columns);
     for (index, change) in comparison.caches.iter().enumerate() {
         if all || index == 0 || is_told(change) {
-            grid.add(row(change, many));
+            grid.add(row(change, named));
         }
     }
     grid
+}
+
+/// What must be named in each row, because there are several.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    cases: bool,
+    candidates: bool,
+}
+
+impl Named {
+    fn of(comparison: &SlabComparison) -> Self {
+        let differ = |of: fn(&CacheChange) -> &str| {
+            let first = comparison.caches.first().map(of);
+            comparison.caches.iter().any(|change| Some(of(change)) != first)
+        };
+        Named { cases: differ(|change| &change.subject), candidates: differ(|change| &change.candidate_name) }
+    }
 }
 
 /// Whether anything is to be said of a cache beyond "as before".
@@ -34,7 +50,7 @@ fn is_told(change: &CacheChange) -> bool {
     moved || matches!(change.verdict, Verdict::Better | Verdict::Worse)
 }
 
-fn row(change: &CacheChange, many: bool) -> Vec<Cell> {
+fn row(change: &CacheChange, named: Named) -> Vec<Cell> {
     let median = |row: &perflab_analyze::Row, after: bool| {
         let summary = if after { row.candidate.as_ref() } else { row.baseline.as_ref() };
         summary.map(|summary| summary.median)
@@ -45,9 +61,8 @@ fn row(change: &CacheChange, many: bool) -> Vec<Cell> {
         Some(median(row, true)? - median(row, false)?)
     };
     let mut cells = vec![Cell::from(change.cache.as_str())];
-    if many {
-        cells.push(change.subject.as_str().into());
-    }
+    cells.extend(named.cases.then(|| change.subject.as_str().into()));
+    cells.extend(named.candidates.then(|| change.candidate_name.as_str().into()));
     cells.extend([
         size(median(&change.mean, false)),
         size(median(&change.mean, true)),
@@ -86,10 +101,15 @@ fn verdict(change: &CacheChange) -> Cell {
 /// The largest changes in bytes, with their intervals.
 #[must_use]
 pub fn figure(comparison: &SlabComparison, top: usize) -> Scene {
+    let named = Named::of(comparison);
     let bar = |change: &CacheChange| {
         let bytes = change.bytes?;
         let interval = bytes.low.zip(bytes.high);
-        (bytes.value != 0.0).then(|| Bar { name: change.cache.clone(), parts: vec![bytes.value], interval })
+        let name = match named.candidates {
+            true => format!("{} ({})", change.cache, change.candidate_name),
+            false => change.cache.clone(),
+        };
+        (bytes.value != 0.0).then(|| Bar { name, parts: vec![bytes.value], interval })
     };
     let names = (comparison.mean.baseline.as_str(), comparison.mean.candidates.join(", "));
     Bars {
