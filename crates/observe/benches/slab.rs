@@ -31,6 +31,7 @@ fn main() {
     floor();
     at_100_hz(&[("slabinfo", HUNDRED_HZ)]);
     at_100_hz(&[("slabinfo", HUNDRED_HZ), ("slab-caches", HUNDRED_HZ), ("slab-exact", SECOND)]);
+    floor();
 }
 
 fn verdict(holds: bool) -> &'static str {
@@ -130,12 +131,19 @@ fn floor() {
     );
 }
 
+/// Seconds that all CPUs were ready and not given to this guest by its host: ticks lost meanwhile are not ours.
+fn stolen() -> f64 {
+    let stat = Root::host().read("/proc/stat").unwrap_or_default();
+    let steal = stat.split_ascii_whitespace().nth(8).and_then(|word| word.parse::<f64>().ok());
+    steal.unwrap_or(0.0) / 100.0
+}
+
 /// These monitors for a time, each event turned into a line of JSON as the recorder's journal does.
 fn at_100_hz(monitors: &[(&str, Nanos)]) {
     let names: Vec<&str> = monitors.iter().map(|(name, _)| *name).collect();
     let seconds = std::env::var("PERFLAB_BENCH_SECONDS").ok().and_then(|text| text.parse().ok());
     let time = Duration::from_secs(seconds.unwrap_or(20));
-    let (before, began) = (own_usage().cpu, Instant::now());
+    let (before, began, stolen_before) = (own_usage().cpu, Instant::now(), stolen());
     let (sink, events) = channel();
     let wanted = monitors.iter().map(|(name, interval)| ((*name).to_owned(), *interval)).collect();
     let sampler = Sampler::start(wanted, Root::host(), sink);
@@ -148,7 +156,8 @@ fn at_100_hz(monitors: &[(&str, Nanos)]) {
     let all = share(own_usage().cpu.since(before));
     println!(
         "100 Hz, {} for {wall:.0} s: {} ticks, {} late, {} lost; {:.2} % of a core to read, {all:.2} % with journal \
-         (under 5 %: {}); {} rows, {} of them flagged, {:.1} MiB of journal",
+         (under 5 %: {}); {} rows, {} of them flagged, {:.1} MiB of journal; \
+         {:.2} s stolen by the host",
         names.join(" + "),
         cost.ticks,
         cost.late,
@@ -157,7 +166,8 @@ fn at_100_hz(monitors: &[(&str, Nanos)]) {
         verdict(all < 5.0 && cost.lost == 0),
         written.rows,
         written.flagged,
-        written.bytes as f64 / f64::from(1 << 20)
+        written.bytes as f64 / f64::from(1 << 20),
+        stolen() - stolen_before
     );
 }
 
