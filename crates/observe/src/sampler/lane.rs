@@ -107,7 +107,8 @@ impl Lane {
         if lost == 0 {
             return Ok(());
         }
-        let reason = format!("{lost} ticks lost: the machine gave the sampler no time");
+        let ticks = if lost == 1 { "tick" } else { "ticks" };
+        let reason = format!("{lost} {ticks} lost: the machine gave the sampler no time");
         let gap = Gap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
         self.send(at, What::Gap(gap), sink)
     }
