@@ -1,0 +1,195 @@
+//! The load of the study against the standard library's set: 1,416,100 random insertions, lookups of all keys in
+//! another order, ordered folds; rising keys too. Each structure runs in a process of its own; times are CPU time of
+//! the thread where the kernel tells it, the least of several rounds; memory is growth of the resident set.
+//!
+//! `cargo bench -p slablist -- [N] [ROUNDS]`
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::process::Command;
+use std::time::Instant;
+
+use slablist::{Bounded, Event, MinCapacity, Never, NoProbe, Probe, ReapPolicy, Shape, SlabSet, Thresholds};
+
+const STRUCTURES: [&str; 8] = [
+    "BTreeSet",
+    "slablist",
+    "slablist-4080",
+    "slablist-never",
+    "slablist-old",
+    "slablist-new",
+    "slablist-probed",
+    "slablist-2012-old",
+];
+
+const FOLDS: usize = 40;
+
+trait Set {
+    fn insert(&mut self, key: u64) -> bool;
+    fn contains(&self, key: &u64) -> bool;
+    fn sum(&self) -> u64;
+    fn walk(&self) -> u64;
+    fn remove(&mut self, key: &u64) -> bool;
+}
+
+impl Set for BTreeSet<u64> {
+    fn insert(&mut self, key: u64) -> bool {
+        Self::insert(self, key)
+    }
+    fn contains(&self, key: &u64) -> bool {
+        Self::contains(self, key)
+    }
+    fn sum(&self) -> u64 {
+        self.iter().fold(0, |sum, key| sum ^ key)
+    }
+    fn walk(&self) -> u64 {
+        let mut sum = 0;
+        for key in self {
+            sum ^= key;
+        }
+        sum
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        Self::remove(self, key)
+    }
+}
+
+impl<R: ReapPolicy + Clone, P: Probe> Set for SlabSet<u64, R, P> {
+    fn insert(&mut self, key: u64) -> bool {
+        Self::insert(self, key)
+    }
+    fn contains(&self, key: &u64) -> bool {
+        Self::contains(self, key)
+    }
+    fn sum(&self) -> u64 {
+        self.slabs().fold(0, |sum, slab| slab.iter().fold(sum, |sum, key| sum ^ key))
+    }
+    fn walk(&self) -> u64 {
+        let mut sum = 0;
+        for key in self {
+            sum ^= key;
+        }
+        sum
+    }
+    fn remove(&mut self, key: &u64) -> bool {
+        Self::remove(self, key)
+    }
+}
+
+/// Does as little as a probe that does something can.
+#[derive(Clone, Default)]
+struct Ticks(u64);
+
+impl Probe for Ticks {
+    fn event(&mut self, _: Event) {
+        self.0 += 1;
+    }
+}
+
+/// splitmix64.
+fn random(n: usize) -> Vec<u64> {
+    let mut state = 2012_u64;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+    .take(n)
+    .collect()
+}
+
+/// Nanoseconds that this thread was on a CPU.
+fn on_cpu() -> Option<u64> {
+    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
+}
+
+fn timed(n: usize, work: impl FnOnce()) -> f64 {
+    let (wall, cpu) = (Instant::now(), on_cpu());
+    work();
+    let wall = wall.elapsed().as_nanos() as u64;
+    let spent = cpu.zip(on_cpu()).map_or(wall, |(from, to)| to.saturating_sub(from));
+    spent as f64 / n as f64
+}
+
+fn resident() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    Some(pages.split(' ').nth(1)?.parse::<u64>().ok()? * 4096)
+}
+
+/// insert, find, fold, walk, remove in ns an element, resident bytes an element, insert of rising keys.
+fn measure<S: Set>(n: usize, make: impl Fn() -> S) -> [f64; 7] {
+    let keys = random(n);
+    let mut probes = keys.clone();
+    probes.sort_unstable_by_key(|key| key.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let (mut set, before) = (make(), resident());
+    let insert = timed(n, || keys.iter().for_each(|key| _ = set.insert(*key)));
+    let bytes =
+        before.zip(resident()).map_or(f64::NAN, |(from, to)| to.saturating_sub(from) as f64 / n as f64);
+    let find = timed(n, || assert!(probes.iter().all(|key| set.contains(key))));
+    // The kernel's figure moves by the tick: repeat what is short.
+    let fold = timed(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).sum())));
+    let walk = timed(n * FOLDS, || (0..FOLDS).for_each(|_| _ = black_box(black_box(&set).walk())));
+    let remove = timed(n, || assert!(probes.iter().all(|key| set.remove(key))));
+    let mut set = make();
+    let rising = timed(n, || (0..n as u64).for_each(|key| _ = set.insert(key)));
+    [insert, find, fold, walk, remove, bytes, rising]
+}
+
+fn child(name: &str, n: usize) -> [f64; 7] {
+    let (shape, bounded) = (Shape::DEFAULT, Bounded::default());
+    match name {
+        "slablist" => measure(n, || SlabSet::with(shape, bounded, NoProbe)),
+        "slablist-4080" => measure(n, || SlabSet::with(Shape::new(4080, 128, 64), bounded, NoProbe)),
+        "slablist-never" => measure(n, || SlabSet::with(shape, Never, NoProbe)),
+        "slablist-old" => measure(n, || SlabSet::with(shape, MinCapacity::default(), NoProbe)),
+        "slablist-new" => measure(n, || SlabSet::with(shape, Thresholds::default(), NoProbe)),
+        "slablist-probed" => measure(n, || SlabSet::with(shape, bounded, Ticks::default())),
+        "slablist-2012-old" => {
+            measure(n, || SlabSet::with(Shape::ORIGINAL_2012, MinCapacity::default(), NoProbe))
+        }
+        _ => measure(n, BTreeSet::new),
+    }
+}
+
+/// Runs the structure in a process of its own.
+fn apart(name: &str, n: usize) -> Option<Vec<f64>> {
+    let out =
+        Command::new(std::env::current_exe().ok()?).args(["child", name, &n.to_string()]).output().ok()?;
+    String::from_utf8(out.stdout).ok()?.split_whitespace().map(|figure| figure.parse().ok()).collect()
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    if let [word, name, n] = args.as_slice()
+        && word == "child"
+    {
+        let figures = child(name, n.parse().unwrap_or(1000));
+        return println!("{}", figures.map(|figure| figure.to_string()).join(" "));
+    }
+    let number = |at: usize, default| args.get(at).and_then(|arg| arg.parse().ok()).unwrap_or(default);
+    // `cargo test --benches` only wants to see it run.
+    let quick = std::env::args().any(|arg| arg == "--test") || cfg!(debug_assertions);
+    let (n, rounds) = (number(0, if quick { 1000 } else { 1_416_100 }), number(1, if quick { 1 } else { 5 }));
+    println!("{n} random u64, ns of CPU an element, least of {rounds}; in brackets: times BTreeSet");
+    println!(
+        "{:18} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}",
+        "", "insert", "find", "fold", "walk", "remove", "bytes", "rising"
+    );
+    let mut best = vec![vec![f64::INFINITY; 7]; STRUCTURES.len()];
+    for _ in 0..rounds {
+        for (best, name) in best.iter_mut().zip(STRUCTURES) {
+            let figures = apart(name, n).unwrap_or_default();
+            best.iter_mut().zip(figures).for_each(|(best, now)| *best = best.min(now));
+        }
+    }
+    let base = best.first().cloned().unwrap_or_default();
+    for (best, name) in best.iter().zip(STRUCTURES) {
+        let cells: Vec<String> = best
+            .iter()
+            .zip(&base)
+            .map(|(now, base)| format!("{:>14}", format!("{now:.2} ({:.2})", now / base)))
+            .collect();
+        println!("{name:18} {}", cells.join(" "));
+    }
+}

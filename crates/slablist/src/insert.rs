@@ -1,0 +1,227 @@
+//! Insertion of one element: into its slab, else spilling to a neighbour, else over one slab more.
+//! Owns what bounds its work: never more than three slabs and one node a level are touched.
+
+use crate::engine::{Core, make_room};
+use crate::node::{Kids, Node};
+use crate::probe::{Event, Probe, Work};
+use crate::route::Route;
+
+/// How an insertion ended at a node.
+pub(crate) enum Landed<T> {
+    /// An equal element is there; nothing changed.
+    Present,
+    In,
+    /// The node became too wide: its right half, and the separator before it.
+    Split(Node<T>, T),
+}
+
+/// Whether a node is at the very beginning or end of the list, where runs of keys arrive.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    pub first: bool,
+    pub last: bool,
+}
+
+impl Edge {
+    fn below(self, child: usize, children: usize) -> Self {
+        Self { first: self.first && child == 0, last: self.last && child + 1 == children }
+    }
+}
+
+impl<T: Copy, P: Probe> Core<T, P> {
+    pub fn insert<R: Route<T>>(
+        &mut self,
+        node: &mut Node<T>,
+        mut route: R,
+        value: T,
+        edge: Edge,
+    ) -> Landed<T> {
+        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_bottom(node, route, value, edge) };
+        let child = route.node(&node.seps, kids);
+        let below = edge.below(child, kids.len());
+        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
+        match self.insert(kid, route, value, below) {
+            Landed::Present => Landed::Present,
+            Landed::In => {
+                node.len += 1;
+                Landed::In
+            }
+            Landed::Split(right, sep) => {
+                node.len += 1;
+                make_room(kids, self.fanout + 1);
+                kids.insert(child + 1, right);
+                make_room(&mut node.seps, self.fanout);
+                node.seps.insert(child, sep);
+                let made = if below.first && child == 0 && kids.first().is_some_and(|k| k.children() == 1) {
+                    0
+                } else {
+                    child + 1
+                };
+                self.split_wide(node, made, edge)
+            }
+        }
+    }
+
+    #[inline]
+    fn insert_bottom<R: Route<T>>(
+        &mut self,
+        node: &mut Node<T>,
+        mut route: R,
+        value: T,
+        edge: Edge,
+    ) -> Landed<T> {
+        let Kids::Slabs(slabs) = &mut node.kids else { return Landed::Present };
+        let i = route.slab(&node.seps, slabs);
+        let Some(slab) = slabs.get_mut(i) else { return self.insert_first(node, value) };
+        let Err(at) = route.slot(slab) else { return Landed::Present };
+        node.len += 1;
+        if slab.len() < self.capacity.min(slab.capacity()) {
+            slab.insert(at, value);
+            Landed::In
+        } else {
+            self.overflow(node, i, at, value, edge)
+        }
+    }
+
+    #[cold]
+    fn insert_first(&mut self, node: &mut Node<T>, value: T) -> Landed<T> {
+        let mut slab = self.make_slab(if self.small > 0 { self.small.min(4) } else { self.capacity });
+        self.set_small(self.small > 0);
+        slab.push(value);
+        node.kids = Kids::Slabs(vec![slab]);
+        node.len = 1;
+        Landed::In
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T, edge: Edge) -> Landed<T> {
+        if self.grow_small(node, i, at, value) {
+            return Landed::In;
+        }
+        self.set_small(false);
+        let here = edge.below(i, node.children());
+        let mut made = i + 1;
+        if here.last && at == self.capacity {
+            self.insert_slab(node, made, &[value]);
+        } else if here.first && at == 0 {
+            made = 0;
+            self.insert_slab(node, made, &[value]);
+        } else {
+            self.probe.begin(Work::Spill);
+            let moved = self.spill(node, i, at, value);
+            self.probe.event(Event::Spilled { moved });
+        }
+        self.split_wide(node, made, edge)
+    }
+
+    /// A small list grows as a vector does, and then to a whole slab.
+    fn grow_small(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> bool {
+        let Kids::Slabs(slabs) = &mut node.kids else { return false };
+        let Some(slab) = slabs.get_mut(i).filter(|slab| slab.len() < self.capacity) else { return false };
+        if slab.len() < self.small {
+            make_room(slab, self.small);
+        } else {
+            slab.reserve_exact(self.capacity - slab.len());
+        }
+        let stays = slab.len() < self.small;
+        slab.insert(at, value);
+        self.set_small(stays);
+        true
+    }
+
+    /// Makes room in full slab `i`; returns the elements that changed place.
+    fn spill(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> usize {
+        let room = |at: Option<usize>| {
+            let slab = at.and_then(|at| node.slabs().get(at));
+            slab.map_or(0, |slab| self.capacity.saturating_sub(slab.len()))
+        };
+        let (left, right) = (room(i.checked_sub(1)), room(i.checked_add(1)));
+        if left.max(right) < (self.capacity / 8).max(2) {
+            self.split_window(node, i, at, value)
+        } else if right >= left {
+            spill_right(node, i, at, value, right / 2);
+            self.refresh(node, i, i + 1);
+            right / 2
+        } else {
+            spill_left(node, i, at, value, left / 2);
+            self.refresh(node, i - 1, i);
+            left / 2
+        }
+    }
+
+    /// The neighbours are (nearly) full too: spreads them, the slab and the element over one slab more.
+    fn split_window(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> usize {
+        let (from, to) = (i.saturating_sub(1), (i + 2).min(node.children()));
+        let before: usize = node.slabs().iter().take(i).skip(from).map(Vec::len).sum();
+        let count = to - from + 1;
+        let even = |k, total| total / count + usize::from(k < total % count);
+        self.respread(node, (from, to), Some((before + at, value)), count, even)
+    }
+
+    /// A node with more children than the fan-out becomes two; at the edges of the list only the new child moves
+    /// out, so that rising and falling keys leave full nodes behind.
+    fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
+        let children = node.children();
+        if children <= self.fanout {
+            return Landed::In;
+        }
+        let middle = match made {
+            0 if edge.first => 1,
+            _ if edge.last && made + 1 == children => made,
+            _ => children / 2,
+        };
+        let right = node.split_off(middle);
+        let Some((right, sep)) = right else { return Landed::In };
+        if matches!(right.kids, Kids::Slabs(_)) {
+            self.set_nodes(self.nodes + 1);
+        }
+        Landed::Split(right, sep)
+    }
+}
+
+/// Moves the end of slab `i` to the beginning of the next.
+fn spill_right<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
+    let Kids::Slabs(slabs) = &mut node.kids else { return };
+    let Some([slab, next]) = slabs.get_mut(i..i + 2) else { return };
+    let (keep, old) = (slab.len() - moved, next.len());
+    let (_, tail) = slab.split_at(keep);
+    next.extend_from_slice(tail);
+    next.copy_within(..old, moved);
+    if let Some(front) = next.get_mut(..moved) {
+        front.copy_from_slice(tail);
+    }
+    slab.truncate(keep);
+    if at <= keep { slab.insert(at, value) } else { next.insert(at - keep, value) }
+}
+
+/// Moves the beginning of slab `i` to the end of the one before.
+fn spill_left<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
+    let Kids::Slabs(slabs) = &mut node.kids else { return };
+    let Some([previous, slab]) = slabs.get_mut(i - 1..=i) else { return };
+    let old = previous.len();
+    previous.extend(slab.drain(..moved));
+    if at <= moved { previous.insert(old + at, value) } else { slab.insert(at - moved, value) }
+}
+
+impl<T> Node<T> {
+    /// Keeps the first `middle` children; the others as a node, with the separator between.
+    fn split_off(&mut self, middle: usize) -> Option<(Self, T)> {
+        let seps = self.seps.split_off(middle);
+        let sep = self.seps.pop()?;
+        let (kids, len) = match &mut self.kids {
+            Kids::Slabs(slabs) => {
+                let right = slabs.split_off(middle);
+                let len = right.iter().map(Vec::len).sum();
+                (Kids::Slabs(right), len)
+            }
+            Kids::Nodes(nodes) => {
+                let right = nodes.split_off(middle);
+                let len = right.iter().map(|node| node.len).sum::<usize>();
+                (Kids::Nodes(right), len)
+            }
+        };
+        self.len -= len;
+        Some((Self { len, seps, kids }, sep))
+    }
+}

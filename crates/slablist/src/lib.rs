@@ -1,0 +1,56 @@
+//! An ordered set, and an ordered list, of fixed-size elements in page-sized slabs.
+//!
+//! A [`SlabSet`] holds keys that are `Copy + Ord` (integers, byte arrays, floats as [`F64`]) in *slabs*: sorted
+//! arrays of about a kilobyte and a half, with an index above them. A full slab first spills to its neighbours, so
+//! slabs stay some 85 % full; a fold over all keys runs at the speed of memory. [`SlabList`] is its sibling for
+//! elements by position. Up to 64 elements either is one growing vector.
+//!
+//! When removals leave slabs thin, a [`ReapPolicy`] decides when they are given back: [`MinCapacity`] and
+//! [`Thresholds`] are those of the library this one follows (libslablist, 2012), [`Never`] leaves them, and
+//! [`Bounded`], the default, does a small step per operation, so that no single operation is ever long.
+//! What happens inside is told to a [`Probe`], which costs nothing when unused.
+//!
+//! ```
+//! use slablist::{Bounded, Counts, Shape, SlabSet};
+//!
+//! let mut set = SlabSet::with(Shape::DEFAULT, Bounded::default(), Counts::default());
+//! for key in 0..10_000_u64 {
+//!     set.insert(key * 7919 % 10_007);
+//! }
+//! assert_eq!(set.len(), 10_000);
+//! assert_eq!(set.get(0), set.iter().next());
+//! assert_eq!(set.range(100..200).count(), set.remove_range(100..200, |_| {}));
+//! assert_eq!(set.state().slabs as u64, set.probe().made - set.probe().freed);
+//! ```
+#![forbid(unsafe_code)]
+
+mod bulk;
+mod check;
+mod cursor;
+mod engine;
+mod error;
+mod float;
+mod insert;
+mod iter;
+mod list;
+mod node;
+mod policy;
+mod probe;
+mod reap;
+mod remove;
+mod route;
+mod set;
+mod shape;
+mod tree;
+
+pub use cursor::{ListCursor, SetCursor};
+pub use error::{Broken, NotRising, OutOfBounds, StaleCursor};
+pub use float::{F32, F64};
+pub use iter::{IntoIter, Iter, Slabs};
+pub use list::SlabList;
+pub use policy::{
+    Bounded, Decision, MinCapacity, Never, Policy, ReapPolicy, State, Thresholds, UnknownPolicy,
+};
+pub use probe::{Counts, Event, NoProbe, Probe, Work};
+pub use set::SlabSet;
+pub use shape::Shape;

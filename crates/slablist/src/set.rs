@@ -1,0 +1,303 @@
+//! The ordered set. Owns the order of keys; how they lie in slabs is the tree's matter.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::check::check_order;
+use crate::error::{Broken, NotRising};
+use crate::iter::{IntoIter, Iter, Slabs};
+use crate::policy::{Bounded, ReapPolicy, State};
+use crate::probe::{NoProbe, Probe};
+use crate::route::ByKey;
+use crate::shape::Shape;
+use crate::tree::{Loader, Tree};
+
+/// An ordered set of fixed-size keys in slabs.
+///
+/// `R` decides when slabs are given back ([`Bounded`] unless said otherwise), `P` is told what happens inside
+/// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`Shape`]), "O(log n)"
+/// below is O(f log n / log f + c) without the policy's work, which [`ReapPolicy`]'s implementations state.
+#[derive(Debug, Clone)]
+pub struct SlabSet<K: Copy, R = Bounded, P: Probe = NoProbe>
+where
+    R: Clone,
+{
+    pub(crate) tree: Tree<K, R, P>,
+}
+
+impl<K: Copy + Ord> SlabSet<K> {
+    /// An empty set with the default shape and policy. Allocates nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(Shape::DEFAULT, Bounded::default(), NoProbe)
+    }
+
+    /// A set of keys that rise strictly, in full slabs. O(n).
+    ///
+    /// # Errors
+    /// [`NotRising`] at the first key that is not above the one before it.
+    pub fn from_sorted(keys: impl IntoIterator<Item = K>) -> Result<Self, NotRising> {
+        let mut set = Self::new();
+        set.load_sorted(keys)?;
+        Ok(set)
+    }
+}
+
+impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
+    /// An empty set of this shape, policy and probe. Allocates nothing.
+    #[must_use]
+    pub fn with(shape: Shape, reap: R, probe: P) -> Self {
+        Self { tree: Tree::new(shape, reap, probe) }
+    }
+
+    /// Keys in the set. O(1).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tree.root.len
+    }
+
+    /// Whether there are none. O(1).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds `key`; `false`, and nothing changes, if an equal one is there. O(log n).
+    #[inline]
+    pub fn insert(&mut self, key: K) -> bool {
+        self.tree.insert(ByKey(&key), key)
+    }
+
+    /// Adds `key`, or puts it in the place of an equal one, which is returned. O(log n).
+    pub fn replace(&mut self, key: K) -> Option<K> {
+        match self.tree.root.find_mut(ByKey(&key)) {
+            Some(old) => Some(std::mem::replace(old, key)),
+            None => {
+                self.insert(key);
+                None
+            }
+        }
+    }
+
+    /// Removes the key equal to `key`; `false` if there is none. O(log n).
+    pub fn remove(&mut self, key: &K) -> bool {
+        self.take(key).is_some()
+    }
+
+    /// Removes and returns the key equal to `key`. O(log n).
+    pub fn take(&mut self, key: &K) -> Option<K> {
+        self.tree.remove(ByKey(key))
+    }
+
+    /// Removes and returns the first key. O(log n).
+    pub fn pop_first(&mut self) -> Option<K> {
+        let first = *self.first()?;
+        self.take(&first)
+    }
+
+    /// Removes and returns the last key. O(log n).
+    pub fn pop_last(&mut self) -> Option<K> {
+        let last = *self.last()?;
+        self.take(&last)
+    }
+
+    /// Whether a key equal to `key` is there. O(log n).
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: &K) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// The key equal to `key`. O(log n).
+    #[must_use]
+    #[inline]
+    pub fn find(&self, key: &K) -> Option<&K> {
+        self.tree.root.find(key)
+    }
+
+    /// The key at a position, counted from 0. O(log n).
+    #[must_use]
+    pub fn get(&self, position: usize) -> Option<&K> {
+        self.tree.get(position)
+    }
+
+    /// The position of `key`, or the one it would have. O(log n).
+    ///
+    /// # Errors
+    /// The position at which `key` would be inserted, if it is not there.
+    pub fn position(&self, key: &K) -> Result<usize, usize> {
+        match self.tree.root.rank(key) {
+            (at, true) => Ok(at),
+            (at, false) => Err(at),
+        }
+    }
+
+    /// The smallest key. O(log n).
+    #[must_use]
+    pub fn first(&self) -> Option<&K> {
+        self.get(0)
+    }
+
+    /// The largest key. O(log n).
+    #[must_use]
+    pub fn last(&self) -> Option<&K> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// The first key above `key`, which need not be there. O(log n).
+    #[must_use]
+    pub fn after(&self, key: &K) -> Option<&K> {
+        self.get(self.position(key).map_or_else(|at| at, |at| at + 1))
+    }
+
+    /// The last key below `key`, which need not be there. O(log n).
+    #[must_use]
+    pub fn before(&self, key: &K) -> Option<&K> {
+        self.get(self.tree.root.rank(key).0.checked_sub(1)?)
+    }
+
+    /// The positions of a range of keys; an empty one where the bounds cross.
+    pub(crate) fn span(&self, range: impl RangeBounds<K>) -> (usize, usize) {
+        let upto = |key: &K| self.position(key).map_or_else(|at| at, |at| at + 1);
+        let from = match range.start_bound() {
+            Bound::Included(key) => self.tree.root.rank(key).0,
+            Bound::Excluded(key) => upto(key),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(key) => upto(key),
+            Bound::Excluded(key) => self.tree.root.rank(key).0,
+            Bound::Unbounded => self.len(),
+        };
+        (from, to.max(from))
+    }
+
+    /// All keys, rising; `rev` for falling. O(1) a key.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_, K> {
+        Iter::over(self.slabs())
+    }
+
+    /// The keys of a range, from both ends. O(log n), then O(1) a key. Crossed bounds are an empty range.
+    #[must_use]
+    pub fn range(&self, range: impl RangeBounds<K>) -> Iter<'_, K> {
+        Iter::over(self.range_slabs(range))
+    }
+
+    /// All keys, slab by slab, from both ends: what to fold or map over where speed counts.
+    ///
+    /// ```
+    /// let set: slablist::SlabSet<u64> = (0..1000).collect();
+    /// let sum = set.slabs().fold(0, |sum, slab| sum + slab.iter().sum::<u64>());
+    /// assert_eq!(sum, 499_500);
+    /// ```
+    #[must_use]
+    pub fn slabs(&self) -> Slabs<'_, K> {
+        Slabs::all(&self.tree.root)
+    }
+
+    /// The keys of a range slab by slab; the first and the last slice are cut to the range. O(log n).
+    #[must_use]
+    pub fn range_slabs(&self, range: impl RangeBounds<K>) -> Slabs<'_, K> {
+        let (from, to) = self.span(range);
+        Slabs::range(&self.tree.root, from, to)
+    }
+
+    /// Packs all keys into as few slabs as hold them, whatever the policy says. Returns the slabs saved. O(n).
+    pub fn reap(&mut self) -> usize {
+        self.tree.reap_now()
+    }
+
+    /// Sizes, as a policy sees them. O(1).
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.tree.state()
+    }
+
+    /// Levels of the index; 1 while one node is enough. O(1).
+    #[must_use]
+    pub fn index_levels(&self) -> u8 {
+        self.tree.core.levels
+    }
+
+    /// Whether the set is in its small mode: one growing vector. O(1).
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.tree.core.is_small
+    }
+
+    /// Bytes requested from the allocator and held now. O(slabs).
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.tree.heap_bytes()
+    }
+
+    /// The shape that the set was made with.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.tree.core.shape
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &R {
+        &self.tree.reap
+    }
+
+    /// The probe.
+    #[must_use]
+    pub fn probe(&self) -> &P {
+        &self.tree.core.probe
+    }
+
+    /// The probe, to reset or read it out.
+    pub fn probe_mut(&mut self) -> &mut P {
+        &mut self.tree.core.probe
+    }
+
+    /// Looks at every invariant: order, counts, fill bounds, separators. For tests. O(n).
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self) -> Result<(), Broken> {
+        self.tree.check()?;
+        check_order(&self.tree.root, None, None)
+    }
+
+    pub(crate) fn loader(&self) -> Loader<K> {
+        Loader::new(self.tree.core.capacity)
+    }
+
+    /// Replaces all keys by these, which rise strictly, in full slabs. O(n). The keys stay as they were on an error.
+    ///
+    /// # Errors
+    /// [`NotRising`] at the first key that is not above the one before it.
+    pub fn load_sorted(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), NotRising> {
+        let mut loader = self.loader();
+        for (at, key) in keys.into_iter().enumerate() {
+            if loader.last().is_some_and(|last| *last >= key) {
+                return Err(NotRising { at });
+            }
+            loader.push(&[key]);
+        }
+        self.tree.load(loader);
+        Ok(())
+    }
+}
+
+impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> IntoIterator for SlabSet<K, R, P> {
+    type Item = K;
+    type IntoIter = IntoIter<K>;
+
+    fn into_iter(self) -> IntoIter<K> {
+        IntoIter::of(self.tree.root)
+    }
+}
+
+impl<'a, K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> IntoIterator for &'a SlabSet<K, R, P> {
+    type Item = &'a K;
+    type IntoIter = Iter<'a, K>;
+
+    fn into_iter(self) -> Iter<'a, K> {
+        self.iter()
+    }
+}

@@ -1,0 +1,121 @@
+//! Kinds of keys, runs of keys, the small mode, the index as it grows and shrinks, memory.
+
+use slablist::{Bounded, Counts, F32, F64, NotRising, Shape, SlabSet};
+
+use crate::{random, scaled};
+
+fn counted<K: Copy + Ord>() -> SlabSet<K, Bounded, Counts> {
+    SlabSet::with(Shape::DEFAULT, Bounded::default(), Counts::default())
+}
+
+#[test]
+fn floats_by_total_order() {
+    let keys = [f64::NAN, 1.0, -0.0, f64::NEG_INFINITY, 0.0, -f64::NAN, f64::INFINITY, -1.5];
+    let set: SlabSet<F64> = keys.into_iter().map(F64).collect();
+    let text = set.iter().map(|key| format!("{:?}", key.0)).collect::<Vec<_>>().join(" ");
+    assert_eq!(text, "NaN -inf -1.5 -0.0 0.0 1.0 inf NaN");
+    assert!(set.contains(&F64(f64::NAN)) && set.contains(&F64(-0.0)));
+    let set: SlabSet<F32> = [2.0, -1.0].into_iter().map(F32).collect();
+    assert_eq!(set.first(), Some(&F32(-1.0)));
+}
+
+#[test]
+fn byte_arrays_and_keys_wider_than_a_slab_would_like() {
+    let mut set = SlabSet::new();
+    for n in 0..scaled(5_000) as u32 {
+        set.insert(n.wrapping_mul(2_654_435_761).to_be_bytes());
+    }
+    set.check().unwrap();
+    assert_eq!(set.len(), scaled(5_000));
+    let mut wide: SlabSet<[u8; 1000]> = SlabSet::new();
+    for n in 0..200_u8 {
+        wide.insert([n; 1000]);
+    }
+    wide.check().unwrap();
+    assert_eq!(wide.state().slab_capacity, 4);
+    let mut units = SlabSet::new();
+    assert!(units.insert(()) && !units.insert(()) && units.remove(&()));
+}
+
+#[test]
+fn runs_leave_full_slabs_and_nodes() {
+    let n = scaled(200_000) as u64;
+    let mut up = counted();
+    (0..n).for_each(|key| _ = up.insert(key));
+    let mut down = counted();
+    (0..n).rev().for_each(|key| _ = down.insert(key));
+    for set in [&up, &down] {
+        set.check().unwrap();
+        assert_eq!(set.state().saveable(), 0);
+        assert_eq!(set.probe().moved, 0);
+        assert!(
+            cfg!(miri) || set.heap_bytes() as f64 <= 8.3 * n as f64,
+            "{}",
+            set.heap_bytes() as f64 / n as f64
+        );
+    }
+    assert!(up.iter().eq(down.iter()));
+}
+
+#[test]
+fn random_keys_fill_slabs_well() {
+    if cfg!(miri) {
+        return;
+    }
+    let mut set = counted();
+    random(1).take(300_000).for_each(|key| _ = set.insert(key));
+    set.check().unwrap();
+    let each = set.heap_bytes() as f64 / set.len() as f64;
+    assert!(each <= 10.0, "{each} bytes an element");
+}
+
+#[test]
+fn small_mode_and_back() {
+    let mut set = counted();
+    (0..64_u64).for_each(|key| _ = set.insert(key));
+    assert!(set.is_small() && set.heap_bytes() <= 64 * 8 + 24, "{}", set.heap_bytes());
+    set.insert(64);
+    assert!(!set.is_small());
+    assert_eq!(set.probe().modes, 1);
+    (33..65).for_each(|key| assert!(set.remove(&key)));
+    assert!(!set.is_small());
+    assert!(set.remove(&32));
+    assert!(set.is_small());
+    (0..32).for_each(|key| assert!(set.remove(&key)));
+    assert_eq!((set.len(), set.state().slabs, set.probe().modes), (0, 0, 2));
+    set.check().unwrap();
+}
+
+#[test]
+fn the_index_grows_and_shrinks() {
+    let mut set = SlabSet::with(Shape::new(32, 4, 0), Bounded::default(), Counts::default());
+    let n = scaled(5_000) as u64;
+    random(9).take(n as usize).for_each(|key| _ = set.insert(key));
+    let levels = set.index_levels();
+    assert!(levels >= 3);
+    assert_eq!(u64::from(levels), 1 + set.probe().grown - set.probe().shrunk);
+    while set.pop_first().is_some() {}
+    set.check().unwrap();
+    assert_eq!((set.index_levels(), set.state().nodes), (1, 1));
+}
+
+#[test]
+fn bulk_load_says_where_keys_do_not_rise() {
+    assert_eq!(SlabSet::from_sorted([1, 2, 2]).map(|set| set.len()), Err(NotRising { at: 2 }));
+    let mut set = SlabSet::from_sorted(0..1_000_u32).unwrap();
+    assert_eq!(set.load_sorted([5, 4]), Err(NotRising { at: 1 }));
+    assert_eq!(set.len(), 1_000);
+}
+
+#[test]
+fn whole_sets() {
+    let set: SlabSet<u32> = (0..1_000).rev().collect();
+    assert_eq!(set.map(|key| key / 10).len(), 100);
+    assert!(set.reversed().into_iter().eq((0..1_000).rev()));
+    assert!(set.to_list().iter().eq(set.iter()));
+    assert_eq!(set.range(7..=3).count(), 0);
+    let mut more = set.clone();
+    assert_eq!(more.insert_all(vec![5_000, 3, 5_000, 4_000]), 2);
+    assert!(set < more);
+    assert_eq!(more.iter().max(), Some(&5_000));
+}
