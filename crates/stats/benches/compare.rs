@@ -1,7 +1,12 @@
 //! The statistics of `perflab compare` for 1,000 cases of 30 against 30: ratio with its 90 and 95 % intervals,
-//! p-value, and the warnings. `cargo bench -p perflab-stats`; the bar is 300 ms for all of it.
+//! p-value, and the warnings. `cargo bench -p perflab-stats`; the bar is 300 ms for all of it. Then one comparison of 50
+//! against 50 with nothing counted before (bar 1 ms), and 10,000 metrics of 30 against 30 with their false discovery rate
+//! (bar 1 s).
 
-use perflab_stats::{Goal, PairwiseShifts, Plan, StatsError, drift, mann_whitney, outliers, two_modes};
+use perflab_stats::{
+    Better, Bootstrap, EDivisive, Goal, Hunter, PairwiseShifts, Plan, StatsError, Warmup, benjamini_hochberg,
+    benjamini_yekutieli, drift, mann_whitney, median, outliers, two_modes,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::hint::black_box;
@@ -40,7 +45,43 @@ fn timed(name: &str, mut work: impl FnMut() -> Result<(), StatsError>) -> Result
     Ok(())
 }
 
+/// The first of its sizes, so that the exact distribution is counted in it; then with that remembered.
+fn fifty_against_fifty() -> Result<(), StatsError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let [x, y]: [Vec<f64>; 2] =
+        std::array::from_fn(|_| (0..50).map(|_| rng.random_range(100.0..110.0)).collect());
+    for state in ["first", "again", "again"] {
+        let start = Instant::now();
+        black_box((PairwiseShifts::relative(&x, &y)?.estimate(0.95)?, mann_whitney(&x, &y)?));
+        println!("exact 50 x 50 with interval, {state}: {:.3} ms", start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
+
+fn ten_thousand_metrics(cases: &[(Vec<f64>, Vec<f64>)]) -> Result<(), StatsError> {
+    let compared = (0..10).flat_map(|_| cases).map(|(x, y)| compare(x, y));
+    let p = compared.collect::<Result<Vec<f64>, _>>()?;
+    black_box((benjamini_hochberg(&p)?, benjamini_yekutieli(&p)?));
+    Ok(())
+}
+
+/// A history of 200 values and the course of 2,000 iterations.
+fn series() -> Result<(), StatsError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let values: Vec<f64> = (0..2_000).map(|_| rng.random_range(100.0..110.0)).collect();
+    timed("Hunter, 200 values", || Hunter::default().find(&values[..200]).map(drop))?;
+    timed("E-divisive, 200 values, 199 shuffles", || EDivisive::default().find(&values[..200]).map(drop))?;
+    timed("warm-up of 2,000 iterations", || Warmup::default().judge(&values, Better::Lower).map(drop))?;
+    let boots: Vec<&[f64]> = values.chunks(200).collect();
+    timed("BCa ratio of medians, 10 x 200, 2,000 resamples", || {
+        Bootstrap::default().bca_ratio(&boots, &boots, &median).map(drop)
+    })
+}
+
 fn main() -> Result<(), StatsError> {
+    fifty_against_fifty()?;
+    timed("10,000 metrics with FDR", || ten_thousand_metrics(&cases(false)))?;
+    series()?;
     for coarse in [false, true] {
         let cases = cases(coarse);
         let kind = if coarse { "tied" } else { "untied" };

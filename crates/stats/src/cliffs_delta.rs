@@ -18,10 +18,10 @@ use statrs::distribution::{ContinuousCDF, Normal};
 pub fn cliffs_delta(baseline: &[f64], candidate: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
     let (x, y) = (sorted(at_least(baseline, 2)?)?, sorted(at_least(candidate, 2)?)?);
     let z = -Normal::standard().inverse_cdf(tail_of(confidence)?);
-    let by_candidate: Vec<f64> = y.iter().map(|value| dominance(&x, *value)).collect();
-    let by_baseline: Vec<f64> = x.iter().map(|value| -dominance(&y, *value)).collect();
+    let by_candidate: Vec<i64> = y.iter().map(|value| dominance(&x, *value)).collect();
+    let by_baseline: Vec<i64> = x.iter().map(|value| -dominance(&y, *value)).collect();
     let (m, n) = (x.len() as f64, y.len() as f64);
-    let delta = by_candidate.iter().sum::<f64>() / n;
+    let delta = by_candidate.iter().sum::<i64>() as f64 / (m * n);
     let (low, high) = if delta.abs() >= 1.0 {
         apart(delta, m.min(n), z)
     } else {
@@ -31,11 +31,11 @@ pub fn cliffs_delta(baseline: &[f64], candidate: &[f64], confidence: f64) -> Res
     Ok(Estimate { value: delta, interval, method: Method::Normal })
 }
 
-/// (Number of values below - number above) / number of values.
-fn dominance(sorted: &[f64], value: f64) -> f64 {
+/// Number of values below minus number above.
+fn dominance(sorted: &[f64], value: f64) -> i64 {
     let below = sorted.partition_point(|other| *other < value);
     let above = sorted.len() - sorted.partition_point(|other| *other <= value);
-    (below as f64 - above as f64) / sorted.len() as f64
+    below as i64 - above as i64
 }
 
 /// Σ over all pairs of (d - δ)², from the number of pairs that differ: d is -1, 0 or 1.
@@ -47,10 +47,12 @@ fn pair_squares(x: &[f64], y: &[f64], delta: f64) -> f64 {
     pairs - tied - pairs * delta * delta
 }
 
-fn variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[f64], by_candidate: &[f64]) -> f64 {
+fn variance(x: &[f64], y: &[f64], delta: f64, by_baseline: &[i64], by_candidate: &[i64]) -> f64 {
     let (m, n) = (x.len() as f64, y.len() as f64);
-    let squares = |means: &[f64]| means.iter().map(|d| (d - delta).powi(2)).sum::<f64>();
-    let rows = m * m * squares(by_candidate) + n * n * squares(by_baseline);
+    // Squared distances of row sums from what δ would make them.
+    let squares =
+        |sums: &[i64], size: f64| sums.iter().map(|sum| (*sum as f64 - size * delta).powi(2)).sum::<f64>();
+    let rows = squares(by_candidate, m) + squares(by_baseline, n);
     let unbiased = (rows - pair_squares(x, y, delta)) / (m * n * (m - 1.0) * (n - 1.0));
     unbiased.max((1.0 - delta * delta) / (m * n - 1.0))
 }

@@ -1,8 +1,9 @@
 //! Numbers printed in papers and manuals, with where they stand.
 
 use perflab_stats::{
-    Goal, Plan, benjamini_hochberg, geometric_mean, hodges_lehmann_shift, mann_whitney, median, outliers,
-    quantile, signed_rank, smallest_p,
+    Goal, Noise, Plan, benjamini_hochberg, benjamini_yekutieli, geometric_mean, harmonic_mean,
+    hodges_lehmann_shift, mann_whitney, many_outliers, median, outliers, quantile, signed_rank, smallest_p,
+    trimmed_mean, welch,
 };
 
 /// New York air quality, ozone in ppb, May and August 1973 (R data set `airquality`, missing days left out).
@@ -87,4 +88,78 @@ fn small_numbers_by_hand() {
     let found = outliers(&[10.0, 11.0, 9.0, 10.5, 30.0, 9.5]).unwrap();
     assert_eq!(found.iter().map(|outlier| outlier.index).collect::<Vec<_>>(), [4]);
     assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 90.0]).unwrap().len(), 1);
+}
+
+/// Benjamini and Yekutieli (2001), section 1: under any dependence the same fifteen p-values are held to 5 % divided by
+/// 1 + 1/2 + … + 1/15 = 3.318, which leaves the first three.
+#[test]
+fn fifteen_p_values_of_benjamini_and_yekutieli() {
+    let p = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+        0.6528, 0.7590, 1.0,
+    ];
+    let adjusted = benjamini_yekutieli(&p).unwrap();
+    assert_eq!(adjusted.iter().filter(|q| **q <= 0.05).count(), 3);
+    assert!((adjusted[0] - 0.0015 * 3.318_229).abs() < 1e-8);
+}
+
+/// Student's sleep data, R manual, `?t.test`: Welch's test of both drugs prints "t = -1.8608, df = 17.776,
+/// p-value = 0.07939, 95 percent confidence interval: -3.3654832 0.2054832".
+#[test]
+fn sleep_of_student() {
+    let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+    let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+    let found = welch(&second, &first).unwrap();
+    assert!((found.t + 1.8608).abs() < 5e-5 && (found.freedom - 17.776).abs() < 5e-4);
+    assert!((found.p - 0.079_39).abs() < 5e-6);
+    let interval = found.interval(0.95).unwrap();
+    assert!((interval.low + 3.365_483_2).abs() < 5e-8 && (interval.high - 0.205_483_2).abs() < 5e-8);
+}
+
+/// Rosner (1983), whose data the NIST/SEMATECH e-Handbook, section 1.3.5.17.3, works through: of 54 values, up to ten
+/// outliers looked for at 5 %, three are found.
+#[test]
+fn outliers_of_rosner() {
+    let values = [
+        -0.25, 0.68, 0.94, 1.15, 1.20, 1.26, 1.26, 1.34, 1.38, 1.43, 1.49, 1.49, 1.55, 1.56, 1.58, 1.65,
+        1.69, 1.70, 1.76, 1.77, 1.81, 1.91, 1.94, 1.96, 1.99, 2.06, 2.09, 2.10, 2.14, 2.15, 2.23, 2.24, 2.26,
+        2.35, 2.37, 2.40, 2.47, 2.54, 2.62, 2.64, 2.90, 2.92, 2.92, 2.93, 3.21, 3.26, 3.30, 3.59, 3.68, 4.30,
+        4.64, 5.34, 5.42, 6.01,
+    ];
+    assert_eq!(many_outliers(&values, 10, 0.05), Ok(vec![53, 52, 51]));
+    // The first alone is masked by the other two: one at a time, nothing is found.
+    assert_eq!(many_outliers(&values, 1, 0.05), Ok(vec![]));
+}
+
+/// Davies and Goldsmith (1972), table 6.3, R data set `Dyestuff`: yield of five samples of six batches of dyestuff, in
+/// grams. Standard deviations 42.00 between batches and 49.51 within (Bates, lme4, section 1.3).
+#[test]
+fn dyestuff_of_davies() {
+    let batches: [&[f64]; 6] = [
+        &[1545., 1440., 1440., 1520., 1580.],
+        &[1540., 1555., 1490., 1560., 1495.],
+        &[1595., 1550., 1605., 1510., 1560.],
+        &[1445., 1440., 1595., 1465., 1545.],
+        &[1595., 1630., 1515., 1635., 1625.],
+        &[1520., 1455., 1450., 1480., 1445.],
+    ];
+    let noise = Noise::of_boots(&batches).unwrap();
+    assert!((noise.between - 42.00).abs() < 0.005 && (noise.within - 49.51).abs() < 0.005, "{noise:?}");
+}
+
+/// Field notes, section 3: iterations per boot √(boot cost / iteration cost · σ_iter² / σ_boot²).
+#[test]
+fn iterations_of_kalibera_and_jones() {
+    let noise = Noise { between: 0.5, within: 2.0 };
+    assert_eq!(noise.best_iterations(90.0, 10.0), Ok(Some(12)));
+    assert_eq!(Noise { between: 4.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(Some(1)));
+    assert_eq!(Noise { between: 0.0, within: 1.0 }.best_iterations(1.0, 1.0), Ok(None));
+}
+
+/// 60 and 40 km/h over the same way are 48 km/h; R manual, `?mean`: `mean(c(0:10, 50), trim = 0.10)` is 5.5.
+#[test]
+fn means_by_hand() {
+    assert!((harmonic_mean(&[60.0, 40.0]).unwrap() - 48.0).abs() < 1e-12);
+    let values: Vec<f64> = (0..=10).map(f64::from).chain([50.0]).collect();
+    assert_eq!(trimmed_mean(&values, 0.1), Ok(5.5));
 }

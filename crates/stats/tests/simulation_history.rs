@@ -1,0 +1,100 @@
+//! Rates by simulation with fixed seeds, for series: change points, warm-up, outliers.
+
+#![expect(clippy::unwrap_used, reason = "an answer that is missing fails the test")]
+
+mod noise;
+
+use noise::{Noise, rate};
+use perflab_stats::*;
+
+/// A flat history; E-divisive keeps its level.
+#[test]
+fn steps_are_rarely_imagined_by_e_divisive() {
+    let mut noise = Noise::seeded(1);
+    let mut seed = 0;
+    let alarms = rate(300, || {
+        seed += 1;
+        let how = EDivisive { permutations: 39, seed, ..EDivisive::default() };
+        !how.find(&noise.normals(20)).unwrap().is_empty()
+    });
+    assert!((0.02..=0.085).contains(&alarms), "{alarms}");
+}
+
+/// Hunter's p-values belong to chosen places: measured, and promised no better than that.
+#[test]
+fn steps_are_sometimes_imagined_by_hunter() {
+    let alarms = |how: Hunter, seed| {
+        let mut noise = Noise::seeded(seed);
+        rate(120, || !how.find(&noise.normals(100)).unwrap().is_empty())
+    };
+    let (ours, otava) = (alarms(Hunter::default(), 2), alarms(Hunter::as_otava(50, 0.001, 0.0), 2));
+    assert!(ours <= 0.09, "{ours}");
+    assert!(otava > ours, "{otava} {ours}");
+}
+
+#[test]
+fn a_step_is_found_where_it_is() {
+    let mut noise = Noise::seeded(3);
+    let mut near = |find: &dyn Fn(&[f64]) -> Vec<ChangePoint>| {
+        rate(40, || {
+            let mut series = noise.normals(40);
+            series.iter_mut().skip(25).for_each(|value| *value += 3.0);
+            matches!(find(&series)[..], [step] if step.index.abs_diff(25) <= 1)
+        })
+    };
+    let hunter = near(&|series| Hunter::default().find(series).unwrap());
+    let divisive =
+        near(&|series| EDivisive { permutations: 39, ..EDivisive::default() }.find(series).unwrap());
+    assert!(hunter >= 0.85, "{hunter}");
+    assert!(divisive >= 0.8, "{divisive}");
+}
+
+fn courses(seed: u64, tries: usize, shape: impl Fn(f64) -> f64) -> Vec<SteadyState> {
+    let mut noise = Noise::seeded(seed);
+    let mut one =
+        || -> Vec<f64> { (0..300).map(|i| shape(f64::from(i)) * (0.02 * noise.normal()).exp()).collect() };
+    (0..tries).map(|_| Warmup::default().judge(&one(), Better::Lower).unwrap()).collect()
+}
+
+fn share(found: &[SteadyState], course: Course) -> f64 {
+    found.iter().filter(|state| state.course == course).count() as f64 / found.len() as f64
+}
+
+#[test]
+fn the_course_of_a_process_is_told() {
+    let flat = courses(10, 40, |_| 100.0);
+    assert!(share(&flat, Course::Flat) >= 0.95, "{}", share(&flat, Course::Flat));
+    let warming = courses(11, 40, |i| 100.0 + 80.0 * (-i / 8.0).exp());
+    assert!(share(&warming, Course::WarmUp) >= 0.95, "{}", share(&warming, Course::WarmUp));
+    let from: Vec<f64> = warming.iter().filter_map(|state| state.from.map(|from| from as f64)).collect();
+    assert!((10.0..=40.0).contains(&median(&from).unwrap()), "{from:?}");
+    let slowing = courses(12, 40, |i| if i < 120.0 { 100.0 } else { 110.0 });
+    assert!(share(&slowing, Course::SlowDown) >= 0.95);
+    assert!(
+        slowing.iter().filter(|state| state.from.is_some_and(|from| from.abs_diff(120) <= 2)).count() >= 38
+    );
+    let restless = courses(13, 40, |i| if i % 100.0 < 50.0 { 100.0 } else { 130.0 });
+    assert!(share(&restless, Course::NoSteadyState) >= 0.95);
+}
+
+/// The rule of Georges et al. sees the end of a fast warm-up, and calls a slow drift steady: why it is not the default.
+#[test]
+fn the_variation_rule_does_not_see_a_slow_drift() {
+    let mut noise = Noise::seeded(14);
+    let mut series = |shape: &dyn Fn(f64) -> f64| -> Vec<f64> {
+        (0..200).map(|i| shape(f64::from(i)) * (0.005 * noise.normal()).exp()).collect()
+    };
+    let warming = series(&|i| 100.0 + 80.0 * (-i / 8.0).exp());
+    let from = steady_by_variation(&warming, 10, 0.02).unwrap().unwrap();
+    assert!((10..=40).contains(&from), "{from}");
+    let drifting = series(&|i| 100.0 + 0.2 * i);
+    assert_eq!(steady_by_variation(&drifting, 10, 0.02), Ok(Some(0)));
+    assert_eq!(Warmup::default().judge(&drifting, Better::Lower).unwrap().course, Course::NoSteadyState);
+}
+
+#[test]
+fn many_outliers_keeps_its_level() {
+    let mut noise = Noise::seeded(15);
+    let alarms = rate(1_000, || !many_outliers(&noise.normals(40), 4, 0.05).unwrap().is_empty());
+    assert!((0.03..=0.07).contains(&alarms), "{alarms}");
+}
