@@ -1,5 +1,7 @@
 //! What the crate promises, seen from outside.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic, also in its helpers")]
+
 mod cursors;
 mod defects;
 mod list_model;
