@@ -7,9 +7,11 @@
 
 use crate::StatsError;
 use crate::centre::mean;
+use crate::interval::Interval;
 use crate::planning::Noise;
 use crate::sample::{above_zero, at_least, finite};
 use crate::student::upper_t;
+use crate::welch::around;
 
 /// Beyond this many repetitions a width counts as out of reach.
 const MOST: usize = 1_000_000;
@@ -44,6 +46,17 @@ impl Levels {
         }
         let components = components(&observed, repetitions);
         Ok(Self { mean: mean(&means)?, repetitions: repetitions.to_vec(), observed, components })
+    }
+
+    /// Interval of the mean from the spread of the highest level alone, which has all noise in it: Ȳ ± t √(S_L²/r_L) with
+    /// r_L - 1 degrees of freedom, in the unit of the values.
+    ///
+    /// # Errors
+    /// A confidence outside (0, 1), limits that overflow.
+    pub fn interval(&self, confidence: f64) -> Result<Interval, StatsError> {
+        let (variance, count) = (self.observed.last().copied(), self.repetitions.last().copied());
+        let count = count.unwrap_or_default() as f64;
+        around(self.mean, (variance.unwrap_or_default() / count).sqrt(), count - 1.0, confidence)
     }
 
     /// The repetitions of each level but the highest that give the narrowest interval for the time spent,

@@ -1,8 +1,8 @@
 //! perflab's statistics: numbers in, numbers out.
 //!
-//! This crate owns the formulas behind a comparison of two samples: estimates with their intervals, rank
-//! tests, corrections for many metrics, warnings about the data, and the size of the next experiment. It
-//! refuses I/O, units, names of metrics and verdicts: whoever calls it knows what the numbers mean.
+//! This crate owns the formulas behind a comparison of two samples and behind the history of a metric: estimates
+//! with their intervals, tests by ranks and by t, corrections for many metrics, resampling of boots, noise on several
+//! levels, warnings about the data, change points, and the size of the next experiment. It refuses I/O, units, names of metrics and verdicts: whoever calls it knows what the numbers mean.
 //!
 //! Rules that hold everywhere:
 //!
@@ -12,6 +12,7 @@
 //! - A confidence is a fraction inside (0, 1), such as 0.95. Exact rank intervals come in steps, so each
 //!   [`Interval`] carries the level that it really has, which is never below the one asked for.
 //! - Where the sample is too small for the level there is no interval (`None`), not an invented one.
+//! - Whatever draws random numbers takes a seed, and gives the same answer for it on every machine.
 //! - NaN, infinities, empty samples and the like are a [`StatsError`], never a panic.
 //!
 //! ```
@@ -42,6 +43,7 @@ mod means;
 mod median_interval;
 mod modes;
 mod null;
+mod one_mode;
 mod outliers;
 mod planning;
 mod prediction;
@@ -77,6 +79,7 @@ pub use mann_whitney::{MannWhitney, mann_whitney, smallest_p};
 pub use means::{harmonic_mean, harmonic_sd, trimmed_mean, winsorised_mean};
 pub use median_interval::median_with_interval;
 pub use modes::{TwoModes, two_modes};
+pub use one_mode::{OneMode, one_mode};
 pub use outliers::{OUTLIER_LIMIT, Outlier, outliers};
 pub use planning::{Goal, Noise, Pairing, Plan};
 pub use prediction::{prediction_interval, prediction_interval_log};

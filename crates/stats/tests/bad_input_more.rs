@@ -8,7 +8,7 @@ type OfTwo = fn(&[f64], &[f64]) -> Result<(), StatsError>;
 
 const QUICK: Bootstrap = Bootstrap { resamples: 20, seed: 1, confidence: 0.9 };
 
-const OF_ONE: [(&str, OfOne); 22] = [
+const OF_ONE: [(&str, OfOne); 23] = [
     ("harmonic mean", |x| harmonic_mean(x).map(drop)),
     ("harmonic sd", |x| harmonic_sd(x).map(drop)),
     ("trimmed mean", |x| trimmed_mean(x, 0.2).map(drop)),
@@ -30,6 +30,7 @@ const OF_ONE: [(&str, OfOne); 22] = [
     ("warm-up", |x| Warmup::default().judge(x, Better::Lower).map(drop)),
     ("variation rule", |x| steady_by_variation(x, 5, 0.02).map(drop)),
     ("fences", |x| Fences::of(x, 1.5).map(drop)),
+    ("one mode", |x| one_mode(x, 3, 1).map(drop)),
     ("many outliers", |x| many_outliers(x, 3, 0.05).map(drop)),
 ];
 
@@ -135,6 +136,7 @@ fn all_values_equal() {
     let same = [3.0; 40];
     assert_eq!(welch(&same, &same), Err(StatsError::NoSpread));
     assert_eq!(equivalent_shift(&same, &same, -1.0, 1.0), Err(StatsError::NoSpread));
+    assert_eq!(one_mode(&same, 9, 1), Err(StatsError::NoSpread));
     assert_eq!(coefficient_of_variation(&same), Ok(0.0));
     assert_eq!(quartile_coefficient(&same), Ok(0.0));
     assert_eq!(many_outliers(&same, 3, 0.05), Ok(vec![]));

@@ -223,3 +223,14 @@ fn tigerbeetle_of_otava() {
         assert_eq!(found.iter().map(|step| step.index).collect::<Vec<_>>(), counts(case, "steps"), "{case}");
     }
 }
+
+/// To the grid that the width is found on.
+#[test]
+fn the_width_with_one_peak() {
+    for row in table("one_mode") {
+        let x = numbers(&row, "x");
+        let range = x.iter().fold(f64::MIN, |a, b| a.max(*b)) - x.iter().fold(f64::MAX, |a, b| a.min(*b));
+        let found = one_mode(&x, 1, 1).unwrap().width;
+        assert!((found - number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
+    }
+}

@@ -4,8 +4,12 @@
 
 mod noise;
 
-use noise::{Noise as Simulated, rate};
+use noise::Noise as Simulated;
 use perflab_stats::*;
+
+fn rate(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
+}
 
 /// Times with log-normal noise of 2 % around `centre`.
 fn times(noise: &mut Simulated, n: usize, centre: f64) -> Vec<f64> {

@@ -4,8 +4,12 @@
 
 mod noise;
 
-use noise::{Noise, rate};
+use noise::Noise;
 use perflab_stats::*;
+
+fn rate(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
+    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
+}
 
 /// A flat history; E-divisive keeps its level.
 #[test]
@@ -97,4 +101,19 @@ fn many_outliers_keeps_its_level() {
     let mut noise = Noise::seeded(15);
     let alarms = rate(1_000, || !many_outliers(&noise.normals(40), 4, 0.05).unwrap().is_empty());
     assert!((0.03..=0.07).contains(&alarms), "{alarms}");
+}
+
+#[test]
+fn one_mode_is_believed_and_two_are_not() {
+    let mut noise = Noise::seeded(16);
+    let mut doubted = |gap: f64| {
+        rate(40, || {
+            let mut sample = noise.normals(30);
+            sample.iter_mut().take(10).for_each(|value| *value += gap);
+            one_mode(&sample, 19, 1).unwrap().p <= 0.05
+        })
+    };
+    let (one, two) = (doubted(0.0), doubted(8.0));
+    assert!(one <= 0.1, "{one}");
+    assert!(two >= 0.9, "{two}");
 }

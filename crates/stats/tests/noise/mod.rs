@@ -23,7 +23,3 @@ impl Noise {
         (0..n).map(|_| self.normal()).collect()
     }
 }
-
-pub fn rate(tries: usize, mut hit: impl FnMut() -> bool) -> f64 {
-    (0..tries).filter(|_| hit()).count() as f64 / tries as f64
-}
