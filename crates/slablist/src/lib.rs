@@ -8,7 +8,8 @@
 //! When removals leave slabs thin, a [`ReapPolicy`] decides when they are given back: [`MinCapacity`] and
 //! [`Thresholds`] are those of the library this one follows (libslablist, 2012), [`Never`] leaves them, and
 //! [`Bounded`], the default, does a small step per operation, so that no single operation is ever long.
-//! What happens inside is told to a [`Probe`], which costs nothing when unused.
+//! What happens inside is told to a [`Probe`], which costs nothing when unused; with feature `usdt` one of them is
+//! `Usdt`, which fires USDT probes.
 //!
 //! ```
 //! use slablist::{Bounded, Counts, Shape, SlabSet};
@@ -42,6 +43,8 @@ mod route;
 mod set;
 mod shape;
 mod tree;
+#[cfg(feature = "usdt")]
+mod usdt;
 
 pub use cursor::{ListCursor, SetCursor};
 pub use error::{Broken, NotRising, OutOfBounds, StaleCursor};
@@ -54,3 +57,5 @@ pub use policy::{
 pub use probe::{Counts, Event, NoProbe, Probe, Work};
 pub use set::SlabSet;
 pub use shape::Shape;
+#[cfg(feature = "usdt")]
+pub use usdt::Usdt;

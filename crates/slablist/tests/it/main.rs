@@ -8,6 +8,8 @@ mod list_model;
 mod policies;
 mod set_model;
 mod shapes;
+#[cfg(all(feature = "usdt", target_os = "linux", not(miri)))]
+mod usdt;
 
 /// Fewer and shorter cases below Miri, which is some hundred times slower.
 pub fn scaled(n: usize) -> usize {
