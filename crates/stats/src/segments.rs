@@ -36,10 +36,7 @@ pub struct Segment {
 pub fn segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<Segment>, StatsError> {
     let values = at_least(in_time_order, SHORTEST)?;
     above_zero("penalty", penalty)?;
-    let n = values.len();
-    if n > MOST_VALUES {
-        return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: n * n });
-    }
+    let n = within_reach(values)?.len();
     let sums = Sums::of(values)?;
     let starts = best_starts(&sums, n, penalty);
     let mut found = Vec::new();
@@ -60,6 +57,15 @@ pub fn segments(in_time_order: &[f64], penalty: f64) -> Result<Vec<Segment>, Sta
 pub fn segments_by_default(in_time_order: &[f64]) -> Result<Vec<Segment>, StatsError> {
     at_least(in_time_order, SHORTEST)?;
     segments(in_time_order, 15.0 * (in_time_order.len() as f64).ln())
+}
+
+/// Passes a series that is not too long to search.
+pub(crate) fn within_reach(values: &[f64]) -> Result<&[f64], StatsError> {
+    let n = values.len();
+    if n > MOST_VALUES {
+        return Err(StatsError::TooMany { limit: MOST_VALUES * MOST_VALUES, got: n.saturating_mul(n) });
+    }
+    Ok(values)
 }
 
 /// For each end, where its last stretch starts.

@@ -6,7 +6,7 @@ use crate::best_of::Better;
 use crate::centre::quantile_of_sorted;
 use crate::relative_spread::coefficient_of_variation;
 use crate::sample::{above_zero, at_least, open_fraction, sorted};
-use crate::segments::{Segment, segments};
+use crate::segments::{Segment, segments, within_reach};
 
 /// Iterations around each that decide whether it is a spike, after Barrett et al.
 const WINDOW: usize = 200;
@@ -65,7 +65,7 @@ impl Warmup {
     /// Fewer than eight iterations or more than 10,000, a value that is not finite, a penalty or margin that is not above
     /// zero, a tail outside (0, 1), an overflow.
     pub fn judge(&self, in_time_order: &[f64], better: Better) -> Result<SteadyState, StatsError> {
-        let values = at_least(in_time_order, 8)?;
+        let values = within_reach(at_least(in_time_order, 8)?)?;
         above_zero("penalty", self.penalty)?;
         above_zero("margin", self.margin)?;
         open_fraction("tail", self.tail)?;

@@ -2,7 +2,7 @@
 //! least that m permutations can show.
 
 use super::energy::{Candidate, best_candidate};
-use super::{ChangePoint, average, searchable, stretches};
+use super::step::{ChangePoint, average, searchable, stretches};
 use crate::StatsError;
 use crate::sample::open_fraction;
 use rand::{SeedableRng, seq::SliceRandom};

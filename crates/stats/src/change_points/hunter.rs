@@ -2,7 +2,7 @@
 //! refuses to take its p-values at face value: the place was chosen where they are small (see [`Hunter`]).
 
 use super::energy::best_candidate;
-use super::{ChangePoint, average, searchable, stretches};
+use super::step::{ChangePoint, average, searchable, stretches};
 use crate::StatsError;
 use crate::sample::open_fraction;
 use crate::student::two_sided;
@@ -176,7 +176,7 @@ impl Hunter {
     }
 
     /// Student's t-test with pooled variance; 1 where both segments are constant and equal, or of one value.
-    fn p_value(&self, left: &[f64], right: &[f64]) -> f64 {
+    pub(super) fn p_value(&self, left: &[f64], right: &[f64]) -> f64 {
         let (m, n) = (left.len() as f64, right.len() as f64);
         let freedom = m + n - 2.0;
         if freedom <= 0.0 {

@@ -1,6 +1,8 @@
 use super::energy::best_candidate;
 use super::{ChangePoint, EDivisive, Hunter};
 use crate::StatsError;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -84,4 +86,23 @@ fn settings_outside_their_range() {
     let few = EDivisive { permutations: 0, ..EDivisive::default() };
     assert_eq!(few.find(&HALVED), Err(StatsError::TooFew { needed: 1, got: 0 }));
     assert!(matches!(EDivisive::default().find(&vec![1.0; 10_001]), Err(StatsError::TooMany { .. })));
+}
+
+/// Three against three, one place given: the t-test is right in 5 % of cases, with Otava's variance in more.
+#[test]
+fn the_variance_of_otava_alarms_too_often() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let mut normal = || {
+        let (first, second) = (1.0 - random.random::<f64>(), random.random::<f64>());
+        (-2.0 * first.ln()).sqrt() * (std::f64::consts::TAU * second).cos()
+    };
+    let (mut sound, mut otava) = (0, 0);
+    for _ in 0..4_000 {
+        let values: Vec<f64> = (0..6).map(|_| normal()).collect();
+        let (left, right) = values.split_at(3);
+        sound += usize::from(Hunter::default().p_value(left, right) < 0.05);
+        otava += usize::from(Hunter::as_otava(50, 0.001, 0.0).p_value(left, right) < 0.05);
+    }
+    assert!((160..=250).contains(&sound), "{sound}");
+    assert!((300..=420).contains(&otava), "{otava}");
 }
