@@ -234,3 +234,29 @@ fn the_width_with_one_peak() {
         assert!((found - number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
     }
 }
+
+/// R gives the whole range where the sample is too small for the level; we give no interval.
+#[test]
+fn wilcoxon_of_r() {
+    for row in table("r_wilcoxon") {
+        let [x, y, z] = ["x", "y", "z"].map(|key| numbers(&row, key));
+        let confidence = number(&row, "confidence");
+        let (u, v) = (mann_whitney(&x, &z).unwrap(), signed_rank(&x, &y).unwrap());
+        all_close(&[u.u, v.positive], &[number(&row, "u"), number(&row, "v")]);
+        close_p(u.p, number(&row, "u_p"));
+        close_p(v.p, number(&row, "v_p"));
+        let shifts = [
+            (hodges_lehmann_shift(&x, &z, confidence).unwrap(), "u_shift"),
+            (pseudo_median_shift(&x, &y, confidence).unwrap(), "v_shift"),
+        ];
+        for (shift, key) in shifts {
+            let wanted = numbers(&row, key);
+            close(shift.value, wanted[0]);
+            if let Some(interval) = shift.interval {
+                all_close(&[interval.low, interval.high], &wanted[1..]);
+            }
+        }
+        let has = |estimate: &Estimate| estimate.interval.is_some();
+        assert!(shifts.iter().all(|(shift, _)| has(shift)) || x.len() < 6, "{row}");
+    }
+}

@@ -62,3 +62,12 @@ put("prediction", unlist(lapply(c(2, 5, 30, 200), function(n) lapply(c(0.9, 0.99
   limits <- function(v) unname(predict(lm(v ~ 1), data.frame(row.names = 1), interval = "prediction", level = level)[1, ])
   row(x = many(x), confidence = level, plain = limits(x), logs = exp(limits(log(x))))
 }))))
+
+# wilcox.test: both tests, exact, with the estimates and intervals that they invert.
+put("wilcoxon", unlist(lapply(c(4, 6, 9, 20, 49), function(n) lapply(c(0.9, 0.95), function(level) {
+  x <- times(n); y <- x * exp(rnorm(n, 0.02, 0.04)); z <- times(n - 1, 0.03)
+  u <- wilcox.test(z, x, exact = TRUE, conf.int = TRUE, conf.level = level)
+  v <- suppressWarnings(wilcox.test(y, x, paired = TRUE, exact = TRUE, conf.int = TRUE, conf.level = level))
+  row(x = many(x), y = many(y), z = many(z), confidence = level, u = unname(u$statistic), u_p = u$p.value, u_shift = c(unname(u$estimate), u$conf.int),
+      v = unname(v$statistic), v_p = v$p.value, v_shift = c(unname(v$estimate), v$conf.int))
+}))))
