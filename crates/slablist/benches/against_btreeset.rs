@@ -54,7 +54,7 @@ impl Set for BTreeSet<u64> {
     }
 }
 
-impl<R: ReapPolicy + Clone, P: Probe> Set for SlabSet<u64, R, P> {
+impl<R: ReapPolicy, P: Probe> Set for SlabSet<u64, R, P> {
     fn insert(&mut self, key: u64) -> bool {
         Self::insert(self, key)
     }

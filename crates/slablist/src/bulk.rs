@@ -1,6 +1,7 @@
 //! What is done to many keys of a set at once: merging, extracting, removing ranges, comparing.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::RangeBounds;
 
@@ -10,7 +11,7 @@ use crate::probe::{NoProbe, Probe};
 use crate::set::SlabSet;
 use crate::shape::Shape;
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// Removes the keys of a range; each is shown to `sink`, slab by slab, before it goes. Returns how many there
     /// were. O(k + log n * slabs of the range).
     ///
@@ -42,7 +43,7 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
 
     /// Adds the keys of another set; where both have one, ours stays. Returns how many were new. O(n + m), or
     /// O(m log n) where that is less.
-    pub fn merge<R2: ReapPolicy + Clone, P2: Probe>(&mut self, other: &SlabSet<K, R2, P2>) -> usize {
+    pub fn merge<R2: ReapPolicy, P2: Probe>(&mut self, other: &SlabSet<K, R2, P2>) -> usize {
         let before = self.len();
         if other.len().saturating_mul(16) < before {
             other.iter().for_each(|key| _ = self.insert(*key));
@@ -79,7 +80,7 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
     }
 
     /// Lexicographic order of the keys, whatever shapes and policies. O(n).
-    pub fn compare<R2: ReapPolicy + Clone, P2: Probe>(&self, other: &SlabSet<K, R2, P2>) -> Ordering {
+    pub fn compare<R2: ReapPolicy, P2: Probe>(&self, other: &SlabSet<K, R2, P2>) -> Ordering {
         self.iter().cmp(other.iter())
     }
 
@@ -118,6 +119,12 @@ fn union<K: Ord>(ours: impl Iterator<Item = K>, theirs: impl Iterator<Item = K>,
     }
 }
 
+impl<K: Copy + Ord + fmt::Debug, R: ReapPolicy, P: Probe> fmt::Debug for SlabSet<K, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self).finish()
+    }
+}
+
 impl<K: Copy + Ord> Default for SlabSet<K> {
     fn default() -> Self {
         Self::new()
@@ -133,7 +140,7 @@ impl<K: Copy + Ord> FromIterator<K> for SlabSet<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> Extend<K> for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Extend<K> for SlabSet<K, R, P> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         self.insert_all(keys.into_iter().collect());
     }
@@ -141,9 +148,9 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> Extend<K> for SlabSet<K, R,
 
 impl<K: Copy + Ord, R, P, R2, P2> PartialEq<SlabSet<K, R2, P2>> for SlabSet<K, R, P>
 where
-    R: ReapPolicy + Clone,
+    R: ReapPolicy,
     P: Probe,
-    R2: ReapPolicy + Clone,
+    R2: ReapPolicy,
     P2: Probe,
 {
     fn eq(&self, other: &SlabSet<K, R2, P2>) -> bool {
@@ -151,22 +158,22 @@ where
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> Eq for SlabSet<K, R, P> {}
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Eq for SlabSet<K, R, P> {}
 
-impl<K: Copy + Ord + Hash, R: ReapPolicy + Clone, P: Probe> Hash for SlabSet<K, R, P> {
+impl<K: Copy + Ord + Hash, R: ReapPolicy, P: Probe> Hash for SlabSet<K, R, P> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.len());
         self.iter().for_each(|key| key.hash(state));
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> PartialOrd for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> PartialOrd for SlabSet<K, R, P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> Ord for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> Ord for SlabSet<K, R, P> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other)
     }

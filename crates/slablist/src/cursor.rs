@@ -41,10 +41,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// [`StaleCursor`] if the key was removed, or the cursor is of another set.
-    pub fn position<R: ReapPolicy + Clone, P: Probe>(
-        &self,
-        set: &SlabSet<K, R, P>,
-    ) -> Result<usize, StaleCursor> {
+    pub fn position<R: ReapPolicy, P: Probe>(&self, set: &SlabSet<K, R, P>) -> Result<usize, StaleCursor> {
         if self.list != set.tree.id {
             return Err(StaleCursor::OtherList);
         }
@@ -55,10 +52,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// As [`position`](Self::position). [`SlabSet::after`] goes on from a removed key.
-    pub fn next<R: ReapPolicy + Clone, P: Probe>(
-        &self,
-        set: &SlabSet<K, R, P>,
-    ) -> Result<Option<Self>, StaleCursor> {
+    pub fn next<R: ReapPolicy, P: Probe>(&self, set: &SlabSet<K, R, P>) -> Result<Option<Self>, StaleCursor> {
         let at = self.position(set)?;
         Ok(set.cursor_at(at + 1))
     }
@@ -67,7 +61,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     ///
     /// # Errors
     /// As [`position`](Self::position).
-    pub fn previous<R: ReapPolicy + Clone, P: Probe>(
+    pub fn previous<R: ReapPolicy, P: Probe>(
         &self,
         set: &SlabSet<K, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -76,7 +70,7 @@ impl<K: Copy + Ord> SetCursor<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// A cursor on `key`, if it is there. O(log n).
     #[must_use]
     pub fn cursor(&self, key: &K) -> Option<SetCursor<K>> {
@@ -118,10 +112,7 @@ impl ListCursor {
     ///
     /// # Errors
     /// [`StaleCursor`] if the list was changed since, or is another one.
-    pub fn get<T: Copy, R: ReapPolicy + Clone, P: Probe>(
-        &self,
-        list: &SlabList<T, R, P>,
-    ) -> Result<T, StaleCursor> {
+    pub fn get<T: Copy, R: ReapPolicy, P: Probe>(&self, list: &SlabList<T, R, P>) -> Result<T, StaleCursor> {
         if self.list != list.tree.id {
             return Err(StaleCursor::OtherList);
         }
@@ -135,7 +126,7 @@ impl ListCursor {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn next<T: Copy, R: ReapPolicy + Clone, P: Probe>(
+    pub fn next<T: Copy, R: ReapPolicy, P: Probe>(
         &self,
         list: &SlabList<T, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -147,7 +138,7 @@ impl ListCursor {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub fn previous<T: Copy, R: ReapPolicy + Clone, P: Probe>(
+    pub fn previous<T: Copy, R: ReapPolicy, P: Probe>(
         &self,
         list: &SlabList<T, R, P>,
     ) -> Result<Option<Self>, StaleCursor> {
@@ -156,7 +147,7 @@ impl ListCursor {
     }
 }
 
-impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// A cursor on the element at a position. O(log n).
     #[must_use]
     pub fn cursor(&self, position: usize) -> Option<ListCursor> {

@@ -1,6 +1,7 @@
 //! The ordered list: elements by position, in the same slabs. Owns positions; sorts only when told to.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use crate::error::{Broken, OutOfBounds};
@@ -14,11 +15,8 @@ use crate::tree::{Loader, Tree};
 
 /// A list of fixed-size elements by position, in slabs: insertion and removal anywhere are O(log n) (see
 /// [`SlabSet`] for what that hides), equal elements are welcome.
-#[derive(Debug, Clone)]
-pub struct SlabList<T: Copy, R = Bounded, P: Probe = NoProbe>
-where
-    R: Clone,
-{
+#[derive(Clone)]
+pub struct SlabList<T: Copy, R = Bounded, P: Probe = NoProbe> {
     pub(crate) tree: Tree<T, R, P>,
 }
 
@@ -30,7 +28,7 @@ impl<T: Copy> SlabList<T> {
     }
 }
 
-impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: Probe> SlabList<T, R, P> {
     /// An empty list of this shape, policy and probe. Allocates nothing.
     #[must_use]
     pub fn with(shape: Shape, reap: R, probe: P) -> Self {
@@ -197,7 +195,7 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
     }
 
     /// Moves all elements of `other` to the end of this list. O(n + m), or O(m log n) where that is less.
-    pub fn merge<R2: ReapPolicy + Clone, P2: Probe>(&mut self, other: &mut SlabList<T, R2, P2>) {
+    pub fn merge<R2: ReapPolicy, P2: Probe>(&mut self, other: &mut SlabList<T, R2, P2>) {
         if other.len().saturating_mul(16) < self.len() {
             other.slabs().for_each(|slab| self.append_slice(slab));
         } else {
@@ -265,7 +263,7 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
     }
 
     /// Lexicographic order, whatever shapes and policies. O(n).
-    pub fn compare<R2: ReapPolicy + Clone, P2: Probe>(&self, other: &SlabList<T, R2, P2>) -> Ordering
+    pub fn compare<R2: ReapPolicy, P2: Probe>(&self, other: &SlabList<T, R2, P2>) -> Ordering
     where
         T: Ord,
     {
@@ -301,6 +299,11 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
         self.tree.heap_bytes()
     }
 
+    /// Another policy from now on; as [`SlabSet::set_policy`].
+    pub fn set_policy(&mut self, reap: R) {
+        self.tree.set_policy(reap);
+    }
+
     /// The probe.
     #[must_use]
     pub fn probe(&self) -> &P {
@@ -325,6 +328,12 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> SlabList<T, R, P> {
     }
 }
 
+impl<T: Copy + fmt::Debug, R: ReapPolicy, P: Probe> fmt::Debug for SlabList<T, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
 impl<T: Copy> Default for SlabList<T> {
     fn default() -> Self {
         Self::new()
@@ -342,7 +351,7 @@ impl<T: Copy> FromIterator<T> for SlabList<T> {
     }
 }
 
-impl<T: Copy, R: ReapPolicy + Clone, P: Probe> Extend<T> for SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: Probe> Extend<T> for SlabList<T, R, P> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
         values.into_iter().for_each(|value| self.push_back(value));
     }
@@ -351,9 +360,9 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> Extend<T> for SlabList<T, R, P> {
 impl<T, R, P, R2, P2> PartialEq<SlabList<T, R2, P2>> for SlabList<T, R, P>
 where
     T: Copy + PartialEq,
-    R: ReapPolicy + Clone,
+    R: ReapPolicy,
     P: Probe,
-    R2: ReapPolicy + Clone,
+    R2: ReapPolicy,
     P2: Probe,
 {
     fn eq(&self, other: &SlabList<T, R2, P2>) -> bool {
@@ -361,9 +370,9 @@ where
     }
 }
 
-impl<T: Copy + Eq, R: ReapPolicy + Clone, P: Probe> Eq for SlabList<T, R, P> {}
+impl<T: Copy + Eq, R: ReapPolicy, P: Probe> Eq for SlabList<T, R, P> {}
 
-impl<T: Copy, R: ReapPolicy + Clone, P: Probe> IntoIterator for SlabList<T, R, P> {
+impl<T: Copy, R: ReapPolicy, P: Probe> IntoIterator for SlabList<T, R, P> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
@@ -372,7 +381,7 @@ impl<T: Copy, R: ReapPolicy + Clone, P: Probe> IntoIterator for SlabList<T, R, P
     }
 }
 
-impl<'a, T: Copy, R: ReapPolicy + Clone, P: Probe> IntoIterator for &'a SlabList<T, R, P> {
+impl<'a, T: Copy, R: ReapPolicy, P: Probe> IntoIterator for &'a SlabList<T, R, P> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
 

@@ -56,6 +56,15 @@ pub trait ReapPolicy {
     }
 }
 
+impl<R: ReapPolicy + ?Sized> ReapPolicy for Box<R> {
+    fn decide(&self, state: &State) -> Decision {
+        (**self).decide(state)
+    }
+    fn merges(&self) -> bool {
+        (**self).merges()
+    }
+}
+
 /// Never gives anything back but empty slabs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Never;

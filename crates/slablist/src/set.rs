@@ -16,11 +16,8 @@ use crate::tree::{Loader, Tree};
 /// `R` decides when slabs are given back ([`Bounded`] unless said otherwise), `P` is told what happens inside
 /// ([`NoProbe`]). With n keys, slabs of c keys and index nodes of f children (constants of the [`Shape`]), "O(log n)"
 /// below is O(f log n / log f + c) without the policy's work, which [`ReapPolicy`]'s implementations state.
-#[derive(Debug, Clone)]
-pub struct SlabSet<K: Copy, R = Bounded, P: Probe = NoProbe>
-where
-    R: Clone,
-{
+#[derive(Clone)]
+pub struct SlabSet<K: Copy, R = Bounded, P: Probe = NoProbe> {
     pub(crate) tree: Tree<K, R, P>,
 }
 
@@ -42,7 +39,7 @@ impl<K: Copy + Ord> SlabSet<K> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// An empty set of this shape, policy and probe. Allocates nothing.
     #[must_use]
     pub fn with(shape: Shape, reap: R, probe: P) -> Self {
@@ -243,6 +240,12 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
         &self.tree.reap
     }
 
+    /// Another policy from now on. O(1); O(n) where the old one did not merge neighbours and the new one does, since
+    /// the slabs are packed then.
+    pub fn set_policy(&mut self, reap: R) {
+        self.tree.set_policy(reap);
+    }
+
     /// The probe.
     #[must_use]
     pub fn probe(&self) -> &P {
@@ -284,7 +287,7 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> SlabSet<K, R, P> {
     }
 }
 
-impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> IntoIterator for SlabSet<K, R, P> {
+impl<K: Copy + Ord, R: ReapPolicy, P: Probe> IntoIterator for SlabSet<K, R, P> {
     type Item = K;
     type IntoIter = IntoIter<K>;
 
@@ -293,7 +296,7 @@ impl<K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> IntoIterator for SlabSet<K,
     }
 }
 
-impl<'a, K: Copy + Ord, R: ReapPolicy + Clone, P: Probe> IntoIterator for &'a SlabSet<K, R, P> {
+impl<'a, K: Copy + Ord, R: ReapPolicy, P: Probe> IntoIterator for &'a SlabSet<K, R, P> {
     type Item = &'a K;
     type IntoIter = Iter<'a, K>;
 

@@ -101,6 +101,18 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
         }
     }
 
+    pub fn set_policy(&mut self, reap: R)
+    where
+        R: ReapPolicy,
+    {
+        let merges = reap.merges();
+        if merges && !self.core.merges {
+            self.reap_now();
+        }
+        self.core.merges = merges;
+        self.reap = reap;
+    }
+
     pub fn reap_now(&mut self) -> usize {
         self.changes += 1;
         self.core.reap_slabs(&mut self.root)

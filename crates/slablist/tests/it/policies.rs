@@ -8,7 +8,7 @@ use slablist::{
 use crate::{random, scaled};
 
 /// Fills with random keys, then removes most of them in random order; `each` sees the set after every operation.
-fn churn<R: ReapPolicy + Clone, P: Probe>(
+fn churn<R: ReapPolicy, P: Probe>(
     set: &mut SlabSet<u64, R, P>,
     mut each: impl FnMut(&mut SlabSet<u64, R, P>),
 ) {
@@ -163,4 +163,15 @@ fn policies_have_names() {
         let error = wrong.parse::<Policy>().unwrap_err().to_string();
         assert!(error.starts_with("no reap policy"), "{error}");
     }
+}
+
+#[test]
+fn a_policy_is_an_object_and_can_be_changed() {
+    let mut set: SlabSet<u64, Box<dyn ReapPolicy>> = SlabSet::with(SHAPE, Box::new(Never), NoProbe);
+    churn(&mut set, |_| {});
+    let thin = set.state();
+    set.set_policy(Box::new(Bounded::default()));
+    set.check().unwrap();
+    assert!(set.state().slabs < thin.slabs && set.state().elements == thin.elements);
+    assert_eq!(set.state().saveable(), 0);
 }
