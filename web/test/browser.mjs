@@ -192,7 +192,8 @@ async function behaves(file) {
     await found.locator("input").click();
     assert.equal(Math.abs((await card.locator("svg.panel").count()) - shown), 1);
     await card.locator("> details.more summary").click();
-    assert.ok(await card.locator("> details.more tbody tr").count() > 0);
+    // The rows are made when the details' toggle event comes, which is after the click.
+    await card.locator("> details.more tbody tr").first().waitFor({ timeout: 10_000 });
     await card.screenshot({ path: join(shots, "picker.png") });
   });
   await test("colours follow the chosen factor", file, desktop, async (page) => {
