@@ -35,6 +35,7 @@ const PACKAGES: &[Package] = &[
     package("chromium", "chromium"),
     package("fonts-dejavu-core", "fc-list"),
     package("curl", "curl"),
+    package("procps", "pgrep"),
     package("gcc", "gcc"),
     package("make", "make"),
     package("python3-venv", "python3"),
