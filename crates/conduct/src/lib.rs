@@ -10,15 +10,24 @@
 //! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
 //! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
 //! | [`target`] | what carries a plan out: today [`host::Host`], soon a guest |
+//! | [`channel`] | a byte stream to an agent |
+//! | [`protocol`] | what host and agent say to each other |
+//! | [`barrier`] | the points that all targets must reach before any goes on |
+//! | [`agent`] | perflab inside a target |
 
+pub mod agent;
+pub mod barrier;
+pub mod channel;
 pub mod disk;
 pub mod error;
 pub mod host;
 pub mod plan;
+pub mod protocol;
 pub mod settings;
 pub mod stop;
 pub mod target;
 
+pub use channel::Channel;
 pub use error::{ConductError, Refusal};
 pub use host::Host;
 pub use plan::{Choices, plan};

@@ -106,6 +106,9 @@ pub enum Verb {
     /// Run a built-in load (what the catalogue's own workloads call)
     #[command(hide = true)]
     Load(Load),
+    /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
+    #[command(hide = true)]
+    Agent(Agent),
 }
 
 /// `perflab run`
@@ -322,4 +325,15 @@ pub struct Load {
     /// The load's name and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub arguments: Vec<OsString>,
+}
+
+/// `perflab agent`
+#[derive(Debug, Args)]
+pub struct Agent {
+    /// Speak over this character device: a virtio-serial port
+    #[arg(long, value_name = "PATH")]
+    pub device: Option<PathBuf>,
+    /// Speak over a connection to this address: tcp:HOST:PORT
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
+    pub connect: Option<String>,
 }

@@ -54,6 +54,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
+        Verb::Agent(wanted) => verbs::agent::run(&context, wanted),
         Verb::Load(_) => Ok(Exit::Fine), // taken by `main`: its exit code is its own
     }
 }

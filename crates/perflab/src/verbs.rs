@@ -1,5 +1,6 @@
 //! One module a verb, or a family of small ones: from a spec to one call, and its result printed.
 
+pub mod agent;
 pub mod compare;
 pub mod laboratory;
 pub mod report;

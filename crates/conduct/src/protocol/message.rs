@@ -1,0 +1,90 @@
+//! The messages. The host orders, the agent reports.
+
+use perflab_model::{Event, Manifest, Nanos, Slot};
+use serde::{Deserialize, Serialize};
+
+use crate::barrier::Point;
+
+/// What the host wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// What time is it there? Answered at once, even while a workload runs.
+    Ping {
+        /// comes back in the pong
+        id: u64,
+    },
+    /// This is the run: check, prepare, start the monitors, and reach [`Point::First`].
+    Enrol(Box<Enrolment>),
+    /// Bring the settings to what this slot's case wants, make everything ready, and reach [`Point::Before`].
+    Ready {
+        /// index into the plan's slots
+        index: u32,
+        /// the slot
+        slot: Slot,
+    },
+    /// Start the workload at that instant, and reach [`Point::After`] when it is over.
+    Start {
+        /// index into the plan's slots
+        index: u32,
+        /// CLOCK_MONOTONIC of the agent
+        at: Nanos,
+    },
+    /// End the iteration that runs, at once; it counts as interrupted.
+    Cancel,
+    /// Undo everything, stop the monitors, and reach [`Point::End`].
+    Leave,
+    /// As [`Order::Start`], but nothing is started: answered with [`Report::Woke`].
+    Rehearse {
+        /// CLOCK_MONOTONIC of the agent
+        at: Nanos,
+    },
+}
+
+/// What an agent has to know of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Enrolment {
+    /// The run; without its slots and the text of its study, as slots come one by one.
+    pub manifest: Manifest,
+    /// Files and texts of the definitions that the plan uses: the agent's own catalogue may be another.
+    pub definitions: Vec<(String, String)>,
+}
+
+/// What an agent says of itself, first of all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// `perflab 0.1.0`
+    pub program: String,
+    /// The kernel that it runs on: `6.1.0-56-cloud-amd64`.
+    pub kernel: String,
+    /// Tells boots apart; empty where unknown.
+    pub boot_id: String,
+    /// CPUs that it may use.
+    pub cpus: u32,
+}
+
+/// What the agent has to say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// Right after the greeting.
+    Hello(Hello),
+    /// The answer to a ping.
+    Pong {
+        /// the ping's
+        id: u64,
+        /// CLOCK_MONOTONIC of the agent
+        at: Nanos,
+    },
+    /// The point is reached; whatever belongs before it was sent before.
+    Reached(Point),
+    /// Something happened; times are the agent's.
+    Event(Event),
+    /// The answer to a rehearsal: when the waiting ended.
+    Woke {
+        /// CLOCK_MONOTONIC of the agent
+        at: Nanos,
+    },
+    /// The plan cannot be carried out here: each reason in one line. The agent ends.
+    Refused(Vec<String>),
+}

@@ -1,0 +1,113 @@
+//! An agent on a thread of this process, spoken to over a socket pair, byte by byte.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use perflab_conduct::agent::{AgentError, serve};
+use perflab_conduct::protocol::{Decoder, Greeter, Order, ProtocolError, Report, encode, greeting};
+use perflab_conduct::{Channel, Host};
+use perflab_model::Nanos;
+use perflab_observe::{Root, monotonic_now};
+use perflab_workload::Catalogue;
+
+struct Spoken {
+    stream: UnixStream,
+    decoder: Decoder<Report>,
+    agent: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Spoken {
+    fn begin() -> Self {
+        let (stream, theirs) = UnixStream::pair().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let host = Host {
+            root: Root::host(),
+            state: PathBuf::from("/nonexistent"),
+            perflab: PathBuf::from("perflab"),
+            catalogue: Catalogue::embedded().unwrap(),
+        };
+        let channel = Channel::both_ways("host", theirs).unwrap();
+        Spoken {
+            stream,
+            decoder: Decoder::default(),
+            agent: std::thread::spawn(|| serve(channel, false, host)),
+        }
+    }
+
+    fn greeted() -> Self {
+        let mut spoken = Spoken::begin();
+        spoken.stream.write_all(&greeting()).unwrap();
+        let mut greeter = Greeter::default();
+        let mut byte = [0];
+        loop {
+            spoken.stream.read_exact(&mut byte).unwrap();
+            if greeter.take(&byte).unwrap().is_some() {
+                return spoken;
+            }
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        self.stream.write_all(&encode(order).unwrap()).unwrap();
+    }
+
+    fn hear(&mut self) -> Report {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(report) = self.decoder.take().unwrap() {
+                return report;
+            }
+            let length = self.stream.read(&mut buffer).unwrap();
+            assert!(length > 0, "the agent ended");
+            self.decoder.push(&buffer[..length]);
+        }
+    }
+
+    fn end(self) -> Result<(), AgentError> {
+        self.stream.shutdown(Shutdown::Both).unwrap();
+        self.agent.join().unwrap()
+    }
+}
+
+#[test]
+fn an_agent_says_who_it_is_tells_the_time_and_wakes_when_told() {
+    let mut spoken = Spoken::greeted();
+    let Report::Hello(hello) = spoken.hear() else { panic!("no hello") };
+    assert!(hello.program.starts_with("perflab ") && hello.cpus > 0, "{hello:?}");
+    let before = monotonic_now();
+    spoken.order(&Order::Ping { id: 7 });
+    let Report::Pong { id: 7, at } = spoken.hear() else { panic!("no pong") };
+    assert!(before <= at && at <= monotonic_now());
+    let at = Nanos(monotonic_now().0 + 5_000_000);
+    spoken.order(&Order::Rehearse { at });
+    let Report::Woke { at: woke } = spoken.hear() else { panic!("it slept on") };
+    assert!(woke >= at);
+    spoken.end().unwrap();
+}
+
+#[test]
+fn pings_are_answered_while_it_waits_and_the_end_of_the_stream_ends_the_wait() {
+    let mut spoken = Spoken::greeted();
+    spoken.hear();
+    spoken.order(&Order::Rehearse { at: Nanos(u64::MAX) });
+    spoken.order(&Order::Ping { id: 8 });
+    assert!(matches!(spoken.hear(), Report::Pong { id: 8, .. }));
+    spoken.end().unwrap();
+}
+
+#[test]
+fn a_host_of_another_version_and_garbage_are_refused() {
+    let mut spoken = Spoken::begin();
+    spoken.stream.write_all(b"\nperflab-agent/99\n").unwrap();
+    let refused = spoken.agent.join().unwrap().unwrap_err();
+    assert!(matches!(refused, AgentError::Protocol(ProtocolError::Version { theirs: 99 })), "{refused}");
+    let mut spoken = Spoken::greeted();
+    spoken.stream.write_all(&[3, 0, 0, 0, b'?', b'?', b'?']).unwrap();
+    let refused = spoken.agent.join().unwrap().unwrap_err();
+    assert!(matches!(refused, AgentError::Protocol(ProtocolError::Garbled { size: 3, .. })), "{refused}");
+}

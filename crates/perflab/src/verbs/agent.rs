@@ -1,0 +1,47 @@
+//! `perflab agent`: perflab inside a target. Started by perflab, not by people.
+
+use std::fs::OpenOptions;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use anyhow::Context as _;
+use perflab_conduct::{Channel, agent};
+
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+
+/// Serves one host and ends.
+pub fn run(context: &Context, wanted: &arguments::Agent) -> anyhow::Result<Exit> {
+    let host = super::run::host(context, context.catalogue()?)?;
+    let channel = match (&wanted.device, &wanted.connect) {
+        (Some(path), _) => device(path)?,
+        (None, Some(address)) => connected(address)?,
+        (None, None) => stdio()?,
+    };
+    agent::serve(channel, wanted.device.is_some(), host)?;
+    Ok(Exit::Fine)
+}
+
+fn stdio() -> anyhow::Result<Channel> {
+    let reading = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let writing = std::io::stdout().as_fd().try_clone_to_owned()?;
+    Ok(Channel::new("host", reading, writing))
+}
+
+fn device(path: &Path) -> anyhow::Result<Channel> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let opened = opened.with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Channel::both_ways("host", opened)?)
+}
+
+fn connected(address: &str) -> anyhow::Result<Channel> {
+    let Some(address) = address.strip_prefix("tcp:") else {
+        return Err(Usage::new(format!("`{address}` is no address of a host"), "write tcp:HOST:PORT").into());
+    };
+    let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+    // Frames are small and awaited: none may wait for company.
+    stream.set_nodelay(true)?;
+    Ok(Channel::both_ways("host", stream)?)
+}
