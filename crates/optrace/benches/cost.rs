@@ -1,0 +1,183 @@
+//! What recording costs: the clock, operations with and without spans, the slab list's load with and without, and
+//! whether anything is lost over very many operations. CPU time of the recording thread, least of several rounds.
+//!
+//! `cargo bench -p optrace --bench cost -- [ROUNDS] [OPERATIONS OF THE LAST TEST]`
+
+use std::hint::black_box;
+use std::path::Path;
+
+use optrace::{ClockKind, File, Options, Recorder, Trace, Words};
+use slablist::{Event, MinCapacity, Probe, ReapPolicy, Shape, SlabSet, Thresholds, Work};
+
+/// Tells a recorder what a list does, as `perflab load drv_rand_ops` does.
+struct Told<'a>(&'a Recorder<'a>);
+
+impl Probe for Told<'_> {
+    #[inline]
+    fn begin(&mut self, work: Work) {
+        self.0.enter(match work {
+            Work::MakeSlab => 0,
+            Work::Spill => 1,
+            Work::Shift => 2,
+            _ => 3,
+        });
+    }
+    #[inline]
+    fn event(&mut self, event: Event) {
+        if matches!(
+            event,
+            Event::SlabMade { .. } | Event::Spilled { .. } | Event::Shifted { .. } | Event::Reaped { .. }
+        ) {
+            self.0.leave();
+        }
+    }
+}
+
+fn words() -> Words {
+    Words::new(&["insert"], &["allocate", "spill", "shift", "reap"], &["elements"]).unwrap_or_default()
+}
+
+/// Nanoseconds that this thread was on a CPU.
+fn on_cpu() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Nanoseconds of CPU a turn, least of the rounds.
+fn least(rounds: usize, turns: u64, mut work: impl FnMut()) -> f64 {
+    let once = |_| {
+        let from = on_cpu();
+        work();
+        on_cpu().saturating_sub(from) as f64 / turns as f64
+    };
+    (0..rounds).map(once).fold(f64::INFINITY, f64::min)
+}
+
+fn with_trace<T>(path: &Path, work: impl FnOnce(&Recorder) -> T) -> T {
+    let trace = Trace::create(path, &words(), Options::default()).expect("a trace in the scratch folder");
+    let recorder = trace.recorder();
+    let result = work(&recorder);
+    drop(recorder);
+    let summary = trace.finish().expect("a trace that can be written");
+    assert_eq!(summary.lost, 0);
+    result
+}
+
+/// One turn of what is measured, with its number.
+type Turn = fn(&Recorder, i64);
+
+fn costs(path: &Path, rounds: usize, turns: u64) {
+    let kind = ClockKind::best();
+    let clock = least(rounds, turns, || (0..turns).for_each(|_| _ = black_box(stamp(kind))));
+    println!("{:44} {clock:>8.1} ns", "the clock alone, one time stamp");
+    let shapes: [(&str, Turn); 7] = [
+        ("operation (2 stamps)", |r, _| (r.begin(0), r.end()).1),
+        ("operation with a number (2)", |r, n| (r.begin(0), r.number(0, n), r.end()).2),
+        ("operation after operation, `next` (1)", |r, _| r.next(0)),
+        ("operation with one span (4)", |r, _| (r.begin(0), r.enter(0), r.leave(), r.end()).3),
+        ("operation with two spans (6)", |r, _| {
+            (r.begin(0), r.enter(0), r.leave(), r.enter(1), r.leave(), r.end()).5
+        }),
+        ("two spans, one after the other, `switch` (4)", |r, _| {
+            (r.begin(0), r.enter(0), r.switch(1), r.end()).3
+        }),
+        ("two such spans and `next` (3)", |r, _| (r.enter(0), r.switch(1), r.next(0)).2),
+    ];
+    for (name, shape) in shapes {
+        let ns = with_trace(path, |recorder| {
+            least(rounds, turns, || (0..turns).for_each(|n| shape(recorder, n as i64)))
+        });
+        println!("{name:44} {ns:>8.1} ns");
+    }
+}
+
+fn stamp(kind: ClockKind) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if kind == ClockKind::Tsc {
+        // SAFETY: every x86-64 has the instruction.
+        #[expect(unsafe_code, reason = "the instruction has no safe reader")]
+        return unsafe { std::arch::x86_64::_rdtsc() };
+    }
+    let _ = kind;
+    std::time::Instant::now().elapsed().as_nanos() as u64
+}
+
+/// splitmix64.
+fn key(n: u64) -> u64 {
+    let z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn load<R: ReapPolicy, P: Probe>(keys: &[u64], mut set: SlabSet<u64, R, P>, recorder: &Recorder) -> f64 {
+    let from = on_cpu();
+    for key in keys {
+        recorder.next(0);
+        recorder.number(0, set.len() as i64);
+        set.insert(*key);
+    }
+    recorder.end();
+    on_cpu().saturating_sub(from) as f64 / keys.len() as f64
+}
+
+fn slab_list<R: ReapPolicy + Copy>(path: &Path, name: &str, shape: Shape, policy: R, rounds: usize, n: u64) {
+    let keys: Vec<u64> = (0..n).map(key).collect();
+    let (mut plain, mut traced) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..rounds {
+        let mut set = SlabSet::with(shape, policy, slablist::NoProbe);
+        let from = on_cpu();
+        keys.iter().for_each(|key| _ = black_box(set.insert(*key)));
+        plain = plain.min(on_cpu().saturating_sub(from) as f64 / n as f64);
+        drop(set);
+        traced = traced.min(with_trace(path, |recorder| {
+            load(&keys, SlabSet::with(shape, policy, Told(recorder)), recorder)
+        }));
+    }
+    println!("{name:44} {plain:>8.1} ns, recorded {traced:.1} ns: +{:.1} %", (traced / plain - 1.0) * 100.0);
+}
+
+fn nothing_is_lost(path: &Path, operations: u64) {
+    let from = on_cpu();
+    with_trace(path, |recorder| {
+        for n in 0..operations {
+            recorder.begin(0);
+            recorder.number(0, n as i64);
+            recorder.end();
+        }
+    });
+    let spent = (on_cpu() - from) as f64 / operations as f64;
+    let (mut next, mut wrong) = (0, 0_u64);
+    let told = File::open(path).and_then(|file| {
+        file.read(|operation| {
+            wrong += u64::from(operation.numbers.first() != Some(&(0, next)));
+            next += 1;
+        })
+    });
+    let told = told.expect("the trace that was just written");
+    assert_eq!((told.operations, wrong, told.cut.is_none()), (operations, 0, true));
+    let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+    println!(
+        "{operations} operations: {} read back, {} lost, {wrong} wrong; {spent:.1} ns each; {bytes} bytes; waited {} times, {:.1} ms",
+        told.operations,
+        told.lost,
+        told.waits,
+        told.waited as f64 / 1e6
+    );
+}
+
+fn main() {
+    let args: Vec<u64> = std::env::args().skip(1).filter_map(|arg| arg.parse().ok()).collect();
+    // `cargo test --benches` only wants to see it run.
+    let quick = std::env::args().any(|arg| arg == "--test") || cfg!(debug_assertions);
+    let rounds = args.first().map_or(if quick { 1 } else { 7 }, |rounds| *rounds as usize);
+    let (turns, n) = if quick { (1000, 1000) } else { (1_000_000, 1_416_100) };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = folder.path().join("trace");
+    costs(&path, rounds, turns);
+    let (old, new) = (MinCapacity::default(), Thresholds::default());
+    slab_list(&path, "slab list as of 2012, new policy", Shape::ORIGINAL_2012, new, rounds, n);
+    slab_list(&path, "slab list as of 2012, old policy", Shape::ORIGINAL_2012, old, rounds, n);
+    slab_list(&path, "slab list, default", Shape::DEFAULT, slablist::Bounded::default(), rounds, n);
+    nothing_is_lost(&path, args.get(1).copied().unwrap_or(turns));
+}

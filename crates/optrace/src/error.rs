@@ -1,0 +1,46 @@
+//! What can go wrong, naming the path.
+
+use std::path::{Path, PathBuf};
+
+/// Why there is no trace, or not all of one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Names that cannot be used.
+    #[error("words of the trace: {0}")]
+    Words(String),
+    /// The system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// `create`, `write`, `read`
+        action: &'static str,
+        /// the trace file
+        path: PathBuf,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// It is no trace file.
+    #[error("{path}: not a trace of optrace: {reason}")]
+    NotATrace {
+        /// the file
+        path: PathBuf,
+        /// what is wrong at its beginning
+        reason: String,
+    },
+    /// Another version of the format.
+    #[error("{path}: written by version {found} of the format, and this program reads version {known}")]
+    Version {
+        /// the file
+        path: PathBuf,
+        /// in the file
+        found: u32,
+        /// here
+        known: u32,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.into(), source }
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading a trace file. Owns what is sound in it: a file that was cut short, or is damaged somewhere, is read up to
+//! there, and [`Told`] says so. Refuses to hold operations: each is shown once and forgotten.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::clock::{ClockKind, Line, Pair};
+use crate::format::{BLOCK_WORDS, BlockKind, Cost, EventKind, HEAD, Header, MAGIC, VERSION};
+use crate::join::{Kernel, Lane, Operation};
+use crate::{Error, Words};
+
+/// The longest header that is believed.
+const MOST_HEAD: usize = 1 << 20;
+/// The longest block that is believed: a chunk is at most this long.
+const MOST_BLOCK: u64 = 1 << 30;
+
+/// A trace file, its header read and its blocks found.
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    file: fs::File,
+    header: Header,
+    words: Words,
+    blocks: Vec<Block>,
+    /// why reading ended before an `end` block
+    cut: Option<String>,
+}
+
+/// Where a block lies.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    kind: BlockKind,
+    lane: u32,
+    records: u32,
+    at: u64,
+    bytes: u64,
+    closed: Pair,
+}
+
+/// What a file says about itself.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Told {
+    /// Operations that were read.
+    pub operations: u64,
+    /// Operations that the recorder lost (the disk was full); missing in a file that was cut short.
+    pub lost: u64,
+    /// Why the file ends where it does, where it was cut short or is damaged: all before that was read.
+    pub cut: Option<String>,
+    /// Operations with a time stamp below an earlier one: their times mean nothing.
+    pub backwards: u64,
+    /// Operations with more spans or numbers than the limits: some of their time is in the span around.
+    pub beyond: u64,
+    /// Operations in which `enter` and `leave` did not match.
+    pub unbalanced: u64,
+    /// How often recorders waited for the writer between operations, and for how many nanoseconds.
+    pub waits: u64,
+    /// Nanoseconds of those.
+    pub waited: u64,
+    /// Threads that recorded.
+    pub threads: u32,
+    /// Events of the kernel, and how many it had no room for.
+    pub events: u64,
+    /// Those it had no room for.
+    pub events_lost: u64,
+    /// The errno with which the kernel refused its events, where it did.
+    pub refused: Option<i32>,
+    /// Nanoseconds that an empty operation measures; subtracted from all.
+    pub operation_cost: f64,
+    /// Nanoseconds that a span adds to its operation; subtracted for each.
+    pub span_cost: f64,
+    /// Process that wrote it.
+    pub process: u32,
+}
+
+impl File {
+    /// Opens a trace and finds its blocks.
+    ///
+    /// # Errors
+    /// It cannot be read, is no trace, or of another version.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = fs::File::open(path).map_err(Error::io("read", path))?;
+        let (header, begin) = header(&file, path)?;
+        let words = Words::parse(&header.words).map_err(|error| strange(path, error.to_string()))?;
+        let (mut blocks, mut at) = (Vec::new(), begin);
+        let cut = loop {
+            match block(&file, at) {
+                Ok(Some(block)) if block.kind == BlockKind::End => {
+                    blocks.push(block);
+                    break None;
+                }
+                Ok(Some(block)) => blocks.push(block),
+                Ok(None) => {
+                    break Some(format!("it ends at byte {at} without its last block: the program died"));
+                }
+                Err(reason) => break Some(format!("at byte {at}: {reason}")),
+            }
+            at = blocks.last().map_or(at, |block| block.at + block.bytes);
+        };
+        Ok(Self { path: path.into(), file, header, words, blocks, cut })
+    }
+
+    /// What the program calls things.
+    #[must_use]
+    pub fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Shows every operation, thread by thread, each thread's in the order of time.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn read(&self, mut show: impl FnMut(&Operation)) -> Result<Told, Error> {
+        let mut told = self.told();
+        for opened in self.of(BlockKind::Lane, None) {
+            let thread = self.load(opened)?.first().map_or(0, |thread| *thread as i32);
+            let kernel = self.kernel(opened.lane, &mut told)?;
+            let mut lane = Lane::new(thread, opened.lane, self.header.cost, kernel);
+            let mut from = self.header.start;
+            for block in self.of(BlockKind::Operations, Some(opened.lane)) {
+                let line = Line::through(from, block.closed, self.header.ns_per_tick);
+                let words = self.load(block)?;
+                if let Err(reason) =
+                    lane.block(&words, block.records, line, &self.words, &mut told, &mut show)
+                {
+                    told.cut = Some(format!("at byte {}: {reason}", block.at));
+                    break;
+                }
+                from = block.closed;
+            }
+        }
+        Ok(told)
+    }
+
+    fn of(&self, kind: BlockKind, lane: Option<u32>) -> impl Iterator<Item = &Block> {
+        let wanted = move |block: &&Block| block.kind == kind && lane.is_none_or(|lane| lane == block.lane);
+        self.blocks.iter().filter(wanted)
+    }
+
+    fn told(&self) -> Told {
+        let Cost { operation, around, span } = self.header.cost;
+        let end =
+            self.of(BlockKind::End, None).next().and_then(|end| self.load(end).ok()).unwrap_or_default();
+        let figure = |at: usize| end.get(at).copied().unwrap_or(0);
+        Told {
+            lost: figure(1),
+            cut: self.cut.clone(),
+            waits: figure(2),
+            waited: figure(3),
+            events_lost: figure(4),
+            threads: self.of(BlockKind::Lane, None).count() as u32,
+            refused: (self.header.refused != 0).then_some(self.header.refused as i32),
+            operation_cost: operation * self.header.ns_per_tick,
+            span_cost: (around + span) * self.header.ns_per_tick,
+            process: self.header.process as u32,
+            ..Told::default()
+        }
+    }
+
+    fn kernel(&self, lane: u32, told: &mut Told) -> Result<Kernel, Error> {
+        let mut kernel = Kernel::default();
+        for block in self.of(BlockKind::Events, Some(lane)) {
+            for event in self.load(block)?.chunks_exact(2) {
+                if let [ns, kind] = *event
+                    && let Some(kind) = EventKind::of(kind)
+                {
+                    kernel.take(ns, kind);
+                    told.events += 1;
+                }
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn load(&self, block: &Block) -> Result<Vec<u64>, Error> {
+        let mut bytes = vec![0; block.bytes as usize];
+        self.file.read_exact_at(&mut bytes, block.at).map_err(Error::io("read", &self.path))?;
+        Ok(words(&bytes))
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes
+        .chunks_exact(8)
+        .map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+        .collect()
+}
+
+fn strange(path: &Path, reason: String) -> Error {
+    Error::NotATrace { path: path.into(), reason }
+}
+
+/// The header, and where the blocks begin.
+fn header(file: &fs::File, path: &Path) -> Result<(Header, u64), Error> {
+    let mut head = vec![0; HEAD];
+    let short = |_| strange(path, "it is shorter than a header".into());
+    file.read_exact_at(&mut head, 0).map_err(short)?;
+    if !head.starts_with(&MAGIC) {
+        return Err(strange(path, "it does not begin with OPTRACE".into()));
+    }
+    let head = words(&head);
+    let word = |at: usize| head.get(at).copied().unwrap_or(0);
+    let (version, length) = (word(1) as u32, (word(1) >> 32) as usize);
+    if version != VERSION {
+        return Err(Error::Version { path: path.into(), found: version, known: VERSION });
+    }
+    if !(HEAD..MOST_HEAD).contains(&length) || word(11) as usize > length - HEAD {
+        return Err(strange(path, format!("its header is {length} bytes long, which cannot be")));
+    }
+    let mut text = vec![0; word(11) as usize];
+    file.read_exact_at(&mut text, HEAD as u64).map_err(short)?;
+    let float = |at: usize| Some(f64::from_bits(word(at))).filter(|value| value.is_finite()).unwrap_or(0.0);
+    let header = Header {
+        clock: if word(2) == 0 { ClockKind::Tsc } else { ClockKind::Monotonic },
+        process: word(3),
+        start: Pair { ticks: word(4), ns: word(5) },
+        ns_per_tick: float(6),
+        cost: Cost { operation: float(7), around: float(8), span: float(9) },
+        refused: word(10),
+        words: String::from_utf8_lossy(&text).into_owned(),
+    };
+    Ok((header, length as u64))
+}
+
+/// The block at a place; none at the end of the file.
+fn block(file: &fs::File, at: u64) -> Result<Option<Block>, String> {
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    if at == length {
+        return Ok(None);
+    }
+    let mut head = [0; BLOCK_WORDS * 8];
+    file.read_exact_at(&mut head, at).map_err(|_| "the file was cut inside a block".to_owned())?;
+    let head = words(&head);
+    let word = |at: usize| head.get(at).copied().unwrap_or(0);
+    let kinds = [BlockKind::Operations, BlockKind::Events, BlockKind::Lane, BlockKind::End];
+    let kind = kinds.into_iter().find(|kind| *kind as u64 == word(0) & 0xff);
+    let kind = kind.ok_or_else(|| format!("there is no block of kind {}", word(0) & 0xff))?;
+    let (begin, bytes) = (at + head.len() as u64 * 8, word(1));
+    if bytes > MOST_BLOCK || bytes % 8 != 0 {
+        return Err(format!("a block of {bytes} bytes cannot be"));
+    }
+    if begin + bytes > length {
+        return Err("the file was cut inside a block".into());
+    }
+    let closed = Pair { ticks: word(2), ns: word(3) };
+    let (lane, records) = ((word(0) >> 8) as u32 & 0xff_ffff, (word(0) >> 32) as u32);
+    Ok(Some(Block { kind, lane, records, at: begin, bytes, closed }))
+}

@@ -1,0 +1,193 @@
+//! The bytes of a trace file. Owns the layout of the header, of blocks and of records; refuses I/O.
+//!
+//! All numbers are little-endian. The file is a header and blocks, each of them whole 64-bit words.
+//!
+//! Header: `OPTRACE\0`; version (u32) and length of the header in bytes (u32); clock (u64: 0 time-stamp counter, 1
+//! CLOCK_MONOTONIC); process id; an instant in ticks and in nanoseconds of CLOCK_MONOTONIC; nanoseconds a tick (f64);
+//! what recording costs, in ticks as f64: an operation, a span as seen from outside, a span as seen by itself; whether
+//! the kernel's events were allowed (u64; 0 is yes, else the errno); length of the words' text; the text, padded.
+//!
+//! Block: a word with its type (u8), its lane (u24) and its number of records (u32); its length in bytes; an instant
+//! in ticks and in nanoseconds, taken when the block was closed; then its records:
+//!
+//! - `operations`: begin in ticks; a word with duration in ticks (40 bits), kind (8), flags (3), spans (6) and numbers
+//!   (7 bits); for each number a word with value (56 bits, signed) and kind (8); for each kind of span that occurred a
+//!   word with exclusive ticks (40 bits), how often (16) and kind (8).
+//! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`EventKind`]).
+//! - `lane`: a thread began to record; its thread id.
+//! - `end`: how many operations, how many lost, how often and how long recorders waited for the writer (ns), how many
+//!   of the kernel's events were lost. A file without it was cut short.
+
+use crate::clock::{ClockKind, Pair};
+
+/// The version of the format, here and in the files that are written.
+pub const VERSION: u32 = 1;
+pub(crate) const MAGIC: [u8; 8] = *b"OPTRACE\0";
+/// Bytes of the header before the words' text.
+pub(crate) const HEAD: usize = 96;
+/// Words of a block's header.
+pub(crate) const BLOCK_WORDS: usize = 4;
+
+const DURATION_BITS: u32 = 40;
+/// The longest duration that a record can hold, in ticks.
+pub(crate) const LONGEST: u64 = (1 << DURATION_BITS) - 1;
+
+/// The operation nested deeper than the limit, or carried more numbers than the limit.
+pub(crate) const FLAG_LIMIT: u8 = 1;
+/// A time stamp was below the one before it.
+pub(crate) const FLAG_BACKWARDS: u8 = 2;
+/// `leave` without `enter`, or `begin` inside an operation.
+pub(crate) const FLAG_UNBALANCED: u8 = 4;
+
+/// What a block holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    Operations = 1,
+    Events = 2,
+    Lane = 3,
+    End = 4,
+}
+
+/// What the kernel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    /// taken off the CPU while it wanted to run
+    Preempted = 1,
+    /// left the CPU to wait
+    Waited = 2,
+    /// on the CPU again
+    Resumed = 3,
+    /// a page was not there
+    Fault = 4,
+}
+
+impl EventKind {
+    pub(crate) fn of(word: u64) -> Option<Self> {
+        [Self::Preempted, Self::Waited, Self::Resumed, Self::Fault]
+            .into_iter()
+            .find(|kind| *kind as u64 == word)
+    }
+}
+
+/// The header of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Header {
+    pub clock: ClockKind,
+    pub process: u64,
+    pub start: Pair,
+    pub ns_per_tick: f64,
+    pub cost: Cost,
+    /// errno that refused the kernel's events; 0 where they are there
+    pub refused: u64,
+    pub words: String,
+}
+
+/// What recording costs, in ticks, as it shows in the records.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Cost {
+    /// an operation without spans lasts so long when nothing is done in it
+    pub operation: f64,
+    /// a span lengthens what is around it by so much more than it measures itself
+    pub around: f64,
+    /// a span measures so much when nothing is done in it
+    pub span: f64,
+}
+
+impl Header {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let text = self.words.len().next_multiple_of(8);
+        let words = [
+            u64::from(VERSION) | ((HEAD + text) as u64) << 32,
+            u64::from(self.clock == ClockKind::Monotonic),
+            self.process,
+            self.start.ticks,
+            self.start.ns,
+            self.ns_per_tick.to_bits(),
+            self.cost.operation.to_bits(),
+            self.cost.around.to_bits(),
+            self.cost.span.to_bits(),
+            self.refused,
+            self.words.len() as u64,
+        ];
+        let mut bytes = MAGIC.to_vec();
+        words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        bytes.extend(self.words.as_bytes());
+        bytes.resize(HEAD + text, 0);
+        bytes
+    }
+}
+
+/// The first word of a block.
+pub(crate) fn block_word(kind: BlockKind, lane: u32, records: u32) -> u64 {
+    kind as u64 | u64::from(lane & 0xff_ffff) << 8 | u64::from(records) << 32
+}
+
+/// The second word of a record.
+#[inline(always)]
+pub(crate) fn head_word(duration: u64, kind: u8, flags: u8, spans: u32, numbers: u32) -> u64 {
+    duration.min(LONGEST)
+        | u64::from(kind) << 40
+        | u64::from(flags) << 48
+        | u64::from(spans) << 51
+        | u64::from(numbers) << 57
+}
+
+/// The second word of a record, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeadWord {
+    pub duration: u64,
+    pub kind: u8,
+    pub flags: u8,
+    pub spans: usize,
+    pub numbers: usize,
+}
+
+impl HeadWord {
+    pub(crate) fn of(word: u64) -> Self {
+        Self {
+            duration: word & LONGEST,
+            kind: (word >> 40) as u8,
+            flags: (word >> 48) as u8 & 7,
+            spans: (word >> 51) as usize & 63,
+            numbers: (word >> 57) as usize,
+        }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn number_word(kind: u8, value: i64) -> u64 {
+    const MOST: i64 = (1 << 55) - 1;
+    (value.clamp(-MOST, MOST) << 8) as u64 | u64::from(kind)
+}
+
+pub(crate) fn number_of(word: u64) -> (u8, i64) {
+    (word as u8, word as i64 >> 8)
+}
+
+#[inline(always)]
+pub(crate) fn span_word(kind: u8, ticks: u64, count: u32) -> u64 {
+    ticks.min(LONGEST) | u64::from(count.min(0xffff)) << 40 | u64::from(kind) << 56
+}
+
+pub(crate) fn span_of(word: u64) -> (u8, u64, u32) {
+    ((word >> 56) as u8, word & LONGEST, (word >> 40) as u32 & 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_hold_what_was_put_in() {
+        let word = head_word(12_345_678_901, 249, FLAG_BACKWARDS, 32, 16);
+        let head = HeadWord { duration: 12_345_678_901, kind: 249, flags: 2, spans: 32, numbers: 16 };
+        assert_eq!(HeadWord::of(word), head);
+        assert_eq!(HeadWord::of(head_word(u64::MAX, 0, 0, 0, 0)).duration, LONGEST);
+        for value in [0, -1, 1_416_100, -(1 << 55) + 1, (1 << 55) - 1] {
+            assert_eq!(number_of(number_word(15, value)), (15, value));
+        }
+        assert_eq!(number_of(number_word(1, i64::MIN)).1, -(1 << 55) + 1);
+        assert_eq!(span_of(span_word(31, 77, 3)), (31, 77, 3));
+        assert_eq!(span_of(span_word(0, u64::MAX, 70_000)), (0, LONGEST, 65_535));
+    }
+}

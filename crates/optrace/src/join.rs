@@ -1,0 +1,192 @@
+//! From the words of records to operations: what recording cost taken off, what the kernel did meanwhile put beside.
+//! Owns the arithmetic of both; decides nothing about which operations are remarkable.
+
+use crate::Words;
+use crate::clock::Line;
+use crate::file::Told;
+use crate::format::{
+    Cost, EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, number_of, span_of,
+};
+
+/// One operation, as it was.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Operation {
+    /// The thread's id as the kernel counts.
+    pub thread: i32,
+    /// The thread's number in this trace, from 0.
+    pub lane: u32,
+    /// Index into [`Words::operations`].
+    pub kind: u8,
+    /// When it began, nanoseconds of CLOCK_MONOTONIC.
+    pub start: u64,
+    /// How long it took, in nanoseconds, recording itself taken off.
+    pub wall: u64,
+    /// Nanoseconds of those that the thread was ready and another one ran.
+    pub preempted: u64,
+    /// Nanoseconds of those that the thread waited: for a lock, a disk, a timer.
+    pub waited: u64,
+    /// Times it left the CPU.
+    pub switches: u32,
+    /// Pages that were not there when touched.
+    pub faults: u32,
+    /// A time stamp was below an earlier one: the times mean nothing.
+    pub backwards: bool,
+    /// It had more spans or numbers than the limits.
+    pub beyond: bool,
+    /// `leave` without `enter`, or `begin` inside it.
+    pub unbalanced: bool,
+    /// Exclusive time of each kind of span that occurred.
+    pub spans: Vec<SpanTime>,
+    /// Numbers told: index into [`Words::numbers`], and the value; the last one of each kind.
+    pub numbers: Vec<(u8, i64)>,
+}
+
+/// The time of one kind of span within one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanTime {
+    /// Index into [`Words::spans`].
+    pub kind: u8,
+    /// Nanoseconds, without the spans inside.
+    pub ns: u64,
+    /// How often it occurred.
+    pub count: u32,
+}
+
+impl Operation {
+    /// Nanoseconds on the CPU.
+    #[must_use]
+    pub fn on_cpu(&self) -> u64 {
+        self.wall.saturating_sub(self.preempted + self.waited)
+    }
+}
+
+/// The kernel's events of one thread, in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    away: Vec<Away>,
+    left: Option<(u64, bool)>,
+    faults: Vec<u64>,
+}
+
+/// A stretch off the CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Away {
+    from: u64,
+    to: u64,
+    preempted: bool,
+}
+
+impl Kernel {
+    pub(crate) fn take(&mut self, ns: u64, kind: EventKind) {
+        match kind {
+            EventKind::Preempted | EventKind::Waited => self.left = Some((ns, kind == EventKind::Preempted)),
+            EventKind::Resumed => {
+                let away =
+                    self.left.take().map(|(from, preempted)| Away { from, to: ns.max(from), preempted });
+                self.away.extend(away);
+            }
+            EventKind::Fault => self.faults.push(ns),
+        }
+    }
+}
+
+/// One thread's operations being read.
+pub(crate) struct Lane {
+    cost: Cost,
+    kernel: Kernel,
+    next_away: usize,
+    next_fault: usize,
+    last: u64,
+    operation: Operation,
+}
+
+impl Lane {
+    pub(crate) fn new(thread: i32, lane: u32, cost: Cost, kernel: Kernel) -> Self {
+        let operation = Operation { thread, lane, ..Operation::default() };
+        Self { cost, kernel, next_away: 0, next_fault: 0, last: 0, operation }
+    }
+
+    /// Shows the operations of a block; an error says at which record it is not what it should be.
+    pub(crate) fn block(
+        &mut self,
+        words: &[u64],
+        records: u32,
+        line: Line,
+        names: &Words,
+        told: &mut Told,
+        show: &mut impl FnMut(&Operation),
+    ) -> Result<(), String> {
+        let mut words = words.iter().copied();
+        for record in 0..records {
+            self.record(&mut words, line, names).ok_or_else(|| format!("record {record} is damaged"))?;
+            told.operations += 1;
+            told.backwards += u64::from(self.operation.backwards);
+            told.beyond += u64::from(self.operation.beyond);
+            told.unbalanced += u64::from(self.operation.unbalanced);
+            show(&self.operation);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, words: &mut impl Iterator<Item = u64>, line: Line, names: &Words) -> Option<()> {
+        let (begun, head) = (words.next()?, HeadWord::of(words.next()?));
+        let operation = &mut self.operation;
+        operation.kind = Some(head.kind).filter(|kind| usize::from(*kind) < names.operations.len())?;
+        operation.numbers.clear();
+        for _ in 0..head.numbers {
+            let (kind, value) = number_of(words.next()?);
+            operation.numbers.retain(|(other, _)| *other != kind);
+            operation.numbers.extend((usize::from(kind) < names.numbers.len()).then_some((kind, value)));
+        }
+        let mut cost = self.cost.operation;
+        operation.spans.clear();
+        for _ in 0..head.spans {
+            let (kind, ticks, count) = span_of(words.next()?);
+            let own = f64::from(count) * self.cost.span;
+            cost += own + f64::from(count) * self.cost.around;
+            let ns = nanos(ticks, own, line);
+            operation.spans.extend((usize::from(kind) < names.spans.len()).then_some(SpanTime {
+                kind,
+                ns,
+                count,
+            }));
+        }
+        operation.wall = nanos(head.duration, cost, line);
+        operation.start = line.at(begun);
+        operation.backwards = head.flags & FLAG_BACKWARDS != 0 || begun < self.last;
+        operation.beyond = head.flags & FLAG_LIMIT != 0;
+        operation.unbalanced = head.flags & FLAG_UNBALANCED != 0;
+        self.last = begun;
+        let end = line.at(begun.saturating_add(head.duration));
+        self.join(end);
+        Some(())
+    }
+
+    /// Adds what the kernel did between the operation's begin and its end.
+    fn join(&mut self, end: u64) {
+        let (operation, kernel) = (&mut self.operation, &self.kernel);
+        let start = operation.start;
+        (operation.preempted, operation.waited, operation.switches, operation.faults) = (0, 0, 0, 0);
+        let gone = |away: &&Away| away.to <= start;
+        self.next_away += kernel.away.iter().skip(self.next_away).take_while(gone).count();
+        for away in kernel.away.iter().skip(self.next_away).take_while(|away| away.from < end) {
+            let inside = away.to.min(end).saturating_sub(away.from.max(start));
+            let place = if away.preempted { &mut operation.preempted } else { &mut operation.waited };
+            *place += inside;
+            operation.switches += 1;
+        }
+        self.next_fault +=
+            kernel.faults.iter().skip(self.next_fault).take_while(|fault| **fault < start).count();
+        let faults = kernel.faults.iter().skip(self.next_fault).take_while(|fault| **fault <= end).count();
+        operation.faults = faults as u32;
+        let away = operation.preempted + operation.waited;
+        if away > operation.wall {
+            // The two clocks disagree by some tens of nanoseconds.
+            operation.wall = away;
+        }
+    }
+}
+
+fn nanos(ticks: u64, cost: f64, line: Line) -> u64 {
+    ((ticks as f64 - cost) * line.slope()).max(0.0).round() as u64
+}

@@ -1,0 +1,78 @@
+//! The latency of every operation of a program, and of the spans inside it.
+//!
+//! A program declares its [`Words`] once (what its operations, spans and numbers are called), makes a [`Trace`], and
+//! gives each thread a [`Recorder`]. Around an operation stand [`Recorder::begin`] and [`Recorder::end`], around a
+//! span inside it [`Recorder::enter`] and [`Recorder::leave`]; spans nest, and each span's time is *exclusive*: what
+//! an inner one took is not counted in the outer one. [`Recorder::number`] attaches the program's state.
+//!
+//! On the way from `begin` to `end` nothing allocates, no system call is made and nothing is lost: a record goes into
+//! memory that was touched beforehand; when a chunk of it is full, it is handed to a thread that writes the file, and
+//! if that thread is behind, the recorder waits *between* two operations, which is counted and disturbs no figure.
+//! Context switches and page faults of each recording thread come from the kernel meanwhile, with their times, and are
+//! joined when the file is read ([`File`]): so the time on CPU of each operation is known without a system call.
+//!
+//! ```
+//! use optrace::{Options, Trace, Words};
+//!
+//! const INSERT: u8 = 0;
+//! const SPLIT: u8 = 0;
+//! const ELEMENTS: u8 = 0;
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let path = folder.path().join("tree.optrace");
+//! let words = Words::new(&["insert"], &["split"], &["elements"]).unwrap();
+//! let trace = Trace::create(&path, &words, Options::default()).unwrap();
+//! let recorder = trace.recorder();
+//! for elements in 0..1000 {
+//!     recorder.begin(INSERT);
+//!     recorder.number(ELEMENTS, elements);
+//!     if elements % 100 == 99 {
+//!         recorder.enter(SPLIT);
+//!         recorder.leave();
+//!     }
+//!     recorder.end();
+//! }
+//! drop(recorder);
+//! trace.finish().unwrap();
+//!
+//! let mut splits = 0;
+//! let told = optrace::File::open(&path).unwrap().read(|operation| splits += operation.spans.len()).unwrap();
+//! assert_eq!((told.operations, told.lost, splits), (1000, 0, 10));
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | `words` | names of operations, spans and numbers, and how many there may be |
+//! | `clock` | time stamps: the time-stamp counter where it is steady, else CLOCK_MONOTONIC |
+//! | `recorder`, `record` | the measured path |
+//! | `lane` | one thread's chunks, between the recorder and the writer |
+//! | `kernel` | context switches and page faults of one thread, by perf events |
+//! | `calibrate` | what recording itself costs |
+//! | `trace`, `writer` | a trace being made, its options, its writing thread |
+//! | `format` | the bytes of a trace file |
+//! | `file`, `join` | reading one, operation by operation, with what the kernel did meanwhile |
+//! | `c` | the interface for C (`include/optrace.h`) |
+
+mod c;
+mod calibrate;
+mod clock;
+mod error;
+mod file;
+mod format;
+mod join;
+mod kernel;
+mod lane;
+mod record;
+mod recorder;
+mod trace;
+mod words;
+mod writer;
+
+pub use clock::ClockKind;
+pub use error::Error;
+pub use file::{File, Told};
+pub use format::VERSION;
+pub use join::{Operation, SpanTime};
+pub use recorder::Recorder;
+pub use trace::{ENVIRONMENT, Options, Summary, Trace};
+pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Words};

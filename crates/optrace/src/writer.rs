@@ -1,0 +1,116 @@
+//! The thread that writes the file. Owns the order of blocks; a file that cannot be written costs records, which are
+//! counted, and never the program.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::clock::Pair;
+use crate::format::{BlockKind, Header, block_word};
+use crate::lane::{Filled, Lane};
+use crate::trace::{Shared, Summary};
+
+/// How long the kernel's events may wait where operations are so slow that no chunk fills.
+const REST: Duration = Duration::from_millis(100);
+
+pub(crate) struct Writer {
+    file: File,
+    bytes: Vec<u8>,
+    /// for each lane: the chunk that is full next
+    next: Vec<usize>,
+    summary: Summary,
+    failed: Option<io::Error>,
+}
+
+impl Writer {
+    pub(crate) fn begin(mut file: File, header: &Header) -> io::Result<Self> {
+        file.write_all(&header.bytes())?;
+        Ok(Self { file, bytes: Vec::new(), next: Vec::new(), summary: Summary::default(), failed: None })
+    }
+
+    /// Writes until the trace stops.
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<Summary> {
+        loop {
+            let stop = shared.stop.load(Ordering::Acquire);
+            let wrote = self.round(shared);
+            if stop {
+                return self.end(shared);
+            }
+            if !wrote {
+                std::thread::park_timeout(REST);
+            }
+        }
+    }
+
+    /// Writes what every lane has; whether that was anything.
+    fn round(&mut self, shared: &Shared) -> bool {
+        let mut wrote = false;
+        let mut lanes = shared.lanes();
+        for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
+            if at >= self.next.len() {
+                self.next.push(0);
+                self.block(BlockKind::Lane, lane.number, 1, None, &[lane.thread as u64]);
+            }
+            while self.chunk(at, lane) {
+                wrote = true;
+            }
+            if let Some(kernel) = kernel {
+                let mut words = Vec::new();
+                kernel.drain(|ns, kind| words.extend([ns, kind as u64]));
+                if !words.is_empty() {
+                    self.block(BlockKind::Events, lane.number, words.len() as u32 / 2, None, &words);
+                }
+            }
+        }
+        wrote
+    }
+
+    /// Writes the lane's next chunk if it is full.
+    fn chunk(&mut self, at: usize, lane: &Lane) -> bool {
+        let Some(next) = self.next.get(at).copied() else { return false };
+        let took = lane.take(next, |filled| self.operations(lane.number, filled));
+        if took && let Some(slot) = self.next.get_mut(at) {
+            *slot = (next + 1) % lane.count();
+        }
+        took
+    }
+
+    fn operations(&mut self, lane: u32, filled: &Filled) {
+        if filled.records == 0 {
+            return;
+        }
+        let words = filled.words.get(..filled.used).unwrap_or_default();
+        self.block(BlockKind::Operations, lane, filled.records, Some(filled.closed), words);
+        match self.failed {
+            None => self.summary.operations += u64::from(filled.records),
+            Some(_) => self.summary.lost += u64::from(filled.records),
+        }
+    }
+
+    fn block(&mut self, kind: BlockKind, lane: u32, records: u32, closed: Option<Pair>, words: &[u64]) {
+        if self.failed.is_some() {
+            return;
+        }
+        let closed = closed.unwrap_or(Pair { ticks: 0, ns: 0 });
+        let head = [block_word(kind, lane, records), size_of_val(words) as u64, closed.ticks, closed.ns];
+        let length = size_of_val(&head) + size_of_val(words);
+        self.bytes.resize(length, 0);
+        for (to, word) in self.bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        self.failed = self.file.write_all(&self.bytes).err();
+    }
+
+    fn end(mut self, shared: &Shared) -> io::Result<Summary> {
+        for (lane, kernel) in shared.lanes().iter() {
+            self.summary.waits += u64::from(lane.waits.load(Ordering::Relaxed));
+            self.summary.waited += lane.waited.load(Ordering::Relaxed);
+            self.summary.events_lost += kernel.as_ref().map_or(0, |kernel| kernel.lost);
+        }
+        let told = self.summary;
+        let words = [told.operations, told.lost, told.waits, told.waited, told.events_lost];
+        self.block(BlockKind::End, 0, 1, None, &words);
+        self.failed.map_or(Ok(told), Err)
+    }
+}

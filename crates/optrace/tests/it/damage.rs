@@ -1,0 +1,94 @@
+//! A trace that is cut, damaged, or of another version: an error or the sound part, never a panic.
+
+use std::path::PathBuf;
+
+use optrace::{Error, File};
+use proptest::prelude::*;
+
+use super::{plain, read, trace_into};
+
+/// A trace of 5,000 operations, as bytes.
+fn sound() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    trace_into(&path, optrace::Options { chunk_bytes: 8192, ..plain() }, |recorder| {
+        for n in 0..5000 {
+            recorder.begin(0);
+            recorder.number(0, n);
+            recorder.span(1, || ());
+            recorder.end();
+        }
+    });
+    std::fs::read(&path).unwrap()
+}
+
+fn written(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn a_cut_trace_is_read_up_to_there() {
+    let bytes = sound();
+    let (_folder, path) = written(&bytes[..bytes.len() / 2]);
+    let (told, operations) = read(&path);
+    assert!(told.cut.unwrap().contains("cut inside a block"));
+    assert!((1000..4000).contains(&operations.len()), "{}", operations.len());
+    for (n, operation) in (0..).zip(&operations) {
+        assert_eq!(operation.numbers, [(0, n)]);
+    }
+    let without_end = bytes.len() - (4 + 5) * 8;
+    let (_folder, path) = written(&bytes[..without_end]);
+    let (told, operations) = read(&path);
+    assert!(told.cut.unwrap().contains("the program died"));
+    assert_eq!(operations.len(), 5000);
+}
+
+#[test]
+fn another_version_and_other_files_are_named() {
+    let mut bytes = sound();
+    bytes[8] = 99;
+    let (_folder, path) = written(&bytes);
+    let Err(error) = File::open(&path) else { panic!("version 99 was read") };
+    assert!(matches!(error, Error::Version { found: 99, known: 1, .. }));
+    assert!(error.to_string().contains("written by version 99"));
+    let (_folder, path) = written(b"#!/bin/sh\n");
+    assert!(File::open(&path).unwrap_err().to_string().contains("shorter than a header"));
+    let (_folder, path) = written(&[b'x'; 500]);
+    assert!(File::open(&path).unwrap_err().to_string().contains("does not begin with OPTRACE"));
+}
+
+#[test]
+fn a_clock_that_runs_backwards_is_counted() {
+    let mut bytes = sound();
+    // The begin of the third record of the first block of operations: header, lane block, block header, two records.
+    let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let third = header + (4 + 1) * 8 + 4 * 8 + 2 * 4 * 8;
+    bytes[third..third + 8].copy_from_slice(&1_u64.to_le_bytes());
+    let (_folder, path) = written(&bytes);
+    let (told, operations) = read(&path);
+    assert_eq!((told.backwards, told.operations), (1, 5000));
+    assert!(operations[2].backwards && !operations[3].backwards);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_byte_makes_it_panic(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), cut in any::<prop::sample::Index>()) {
+        let mut bytes = sound();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        bytes.truncate(cut.index(bytes.len()));
+        let (_folder, path) = written(&bytes);
+        if let Ok(file) = File::open(&path) {
+            let told = file.read(|_| ()).unwrap();
+            prop_assert!(told.operations <= 5000);
+            prop_assert!(told.cut.is_some());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is recorded is what happened.
+
+use std::time::{Duration, Instant};
+
+use optrace::{MOST_DEPTH, Options, Recorder, SpanTime, Trace, Words};
+
+use super::{plain, traced};
+
+fn busy(microseconds: u64) {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_micros(microseconds) {}
+}
+
+#[test]
+fn spans_are_exclusive_and_numbers_the_last() {
+    let (summary, told, operations) = traced(plain(), |recorder| {
+        recorder.begin(1);
+        recorder.number(0, 7);
+        recorder.number(0, 8);
+        recorder.number(1, -3);
+        recorder.enter(0);
+        busy(300);
+        recorder.span(1, || busy(200));
+        recorder.span(1, || busy(200));
+        recorder.leave();
+        busy(100);
+        recorder.end();
+    });
+    assert_eq!((summary.operations, summary.lost, told.operations), (1, 0, 1));
+    assert_eq!((told.cut, told.backwards, told.unbalanced), (None, 0, 0));
+    let operation = &operations[0];
+    assert_eq!((operation.kind, operation.numbers.as_slice()), (1, [(0, 8), (1, -3)].as_slice()));
+    let [reap, allocate] = operation.spans.as_slice() else { panic!("{operation:?}") };
+    assert_eq!((reap.kind, reap.count, allocate.kind, allocate.count), (0, 1, 1, 2));
+    // A busy machine can only lengthen things.
+    assert!(reap.ns >= 299_000 && allocate.ns >= 399_000, "{operation:?}");
+    assert!(operation.wall >= reap.ns + allocate.ns + 99_000, "{operation:?}");
+    assert!(operation.wall >= 799_000, "{operation:?}");
+}
+
+#[test]
+fn one_stamp_can_end_and_begin() {
+    let (_, _, operations) = traced(plain(), |recorder| {
+        recorder.begin(0);
+        recorder.enter(0);
+        busy(50);
+        recorder.switch(1);
+        busy(50);
+        recorder.next(1);
+        busy(50);
+        recorder.end();
+    });
+    assert_eq!(operations.len(), 2);
+    assert_eq!(operations[0].spans.iter().map(|span| span.kind).collect::<Vec<_>>(), [0, 1]);
+    assert!(operations[0].spans.iter().all(|span| span.ns >= 49_000), "{operations:?}");
+    assert!(operations[1].spans.is_empty() && operations[1].start >= operations[0].start + 99_000);
+}
+
+#[test]
+fn nothing_is_lost_when_the_writer_is_behind() {
+    let tiny = Options { chunk_bytes: 4096, chunks: 2, ..plain() };
+    let wanted = 300_000;
+    let (summary, told, operations) = traced(tiny, |recorder| {
+        for n in 0..wanted {
+            recorder.begin((n % 2) as u8);
+            recorder.number(0, n);
+            if n % 3 == 0 {
+                recorder.span(2, || ());
+            }
+            recorder.end();
+        }
+    });
+    assert_eq!((summary.operations, summary.lost), (wanted as u64, 0));
+    assert_eq!((told.operations, told.lost, told.waits), (wanted as u64, 0, summary.waits));
+    assert!(summary.waits > 0, "two chunks of 4 KiB were never full");
+    for (n, operation) in (0..).zip(&operations) {
+        assert_eq!((operation.numbers[0].1, operation.kind), (n, (n % 2) as u8));
+        assert_eq!(operation.spans.len(), usize::from(n % 3 == 0));
+    }
+    assert!(operations.windows(2).all(|two| two[0].start <= two[1].start));
+}
+
+#[test]
+fn every_thread_has_its_lane() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let words = Words::new(&["work"], &[], &["thread"]).unwrap();
+    let trace = Trace::create(&path, &words, plain()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let trace = &trace;
+            scope.spawn(move || {
+                let recorder = trace.recorder();
+                for _ in 0..1000 * (thread + 1) {
+                    recorder.operation(0, || recorder.number(0, thread));
+                }
+            });
+        }
+    });
+    assert_eq!(trace.finish().unwrap().operations, 6000);
+    let mut seen = [0; 3];
+    let mut lanes = std::collections::BTreeMap::new();
+    let told = optrace::File::open(&path).unwrap().read(|operation| {
+        seen[operation.numbers[0].1 as usize] += 1;
+        assert_eq!(*lanes.entry(operation.lane).or_insert(operation.thread), operation.thread);
+    });
+    assert_eq!((seen, told.unwrap().threads, lanes.len()), ([1000, 2000, 3000], 3, 3));
+}
+
+#[test]
+fn limits_are_said_and_harm_nothing() {
+    let (_, told, operations) = traced(plain(), |recorder| {
+        recorder.begin(0);
+        for _ in 0..MOST_DEPTH + 5 {
+            recorder.enter(1);
+        }
+        for _ in 0..MOST_DEPTH + 5 {
+            recorder.leave();
+        }
+        for n in 0..40 {
+            recorder.number(0, n);
+        }
+        recorder.enter(200);
+        recorder.end();
+        recorder.begin(0);
+        recorder.leave();
+        recorder.begin(1);
+        recorder.enter(2);
+        recorder.end();
+        recorder.end();
+    });
+    assert_eq!((told.operations, told.beyond, told.unbalanced), (2, 1, 1));
+    assert_eq!(operations[0].spans[0].count as usize, MOST_DEPTH);
+    assert!(matches!(operations[1].spans.as_slice(), [SpanTime { kind: 2, count: 1, .. }]));
+}
+
+#[test]
+fn off_is_off() {
+    let recorder = Recorder::off();
+    recorder.begin(0);
+    recorder.number(0, 1);
+    recorder.span(0, || ());
+    recorder.next(0);
+    recorder.end();
+    assert!(!recorder.is_on());
+}
