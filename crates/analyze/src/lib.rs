@@ -11,6 +11,7 @@
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
 //! | [`environment`] | facts that are not the same on both sides |
+//! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`slab`] | where the memory of kernel objects goes |
 //!
 //! How a verdict comes about, in this order:
@@ -47,6 +48,7 @@ mod error;
 mod estimate;
 mod families;
 mod flag;
+pub mod flame;
 pub mod gate;
 mod judge;
 mod needed;

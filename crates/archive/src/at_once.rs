@@ -12,6 +12,7 @@ use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, STAGE};
 use crate::lock::RunLock;
 use crate::series::SeriesWriter;
+use crate::stacks::StackWriter;
 use crate::{ArchiveError, RunDir, finish, manifest};
 
 /// A run that is being written at once. Dropped without [`AtOnce::finish`], it leaves nothing.
@@ -22,6 +23,7 @@ pub(crate) struct AtOnce {
     run: PathBuf,
     journal: Journal,
     series: SeriesWriter,
+    stacks: StackWriter,
 }
 
 impl AtOnce {
@@ -36,13 +38,15 @@ impl AtOnce {
         fs::create_dir_all(&stage).map_err(ArchiveError::io("create", &stage))?;
         manifest::write(&run, &Manifest { status: Status::Running, ..manifest.clone() })?;
         let journal = Journal::create(&run.join(JOURNAL))?;
-        Ok(AtOnce { _lock: lock, half, run, journal, series: SeriesWriter::create(&stage)? })
+        let (series, stacks) = (SeriesWriter::create(&stage)?, StackWriter::create(&stage, &manifest.plan)?);
+        Ok(AtOnce { _lock: lock, half, run, journal, series, stacks })
     }
 
     /// Takes one event.
     pub(crate) fn record(&mut self, event: &Event) -> Result<(), ArchiveError> {
         match &event.what {
             What::Rows { monitor, rows } => self.series.rows(event.at, monitor, rows),
+            What::Stacks(batch) => self.stacks.push(batch),
             What::SeriesOpened(schema) => {
                 self.series.opened(schema)?;
                 self.journal.append(event)
@@ -53,9 +57,9 @@ impl AtOnce {
 
     /// Writes all tables and lets the run be seen.
     pub(crate) fn finish(self, runs: &Path) -> Result<RunDir, ArchiveError> {
-        let AtOnce { _lock, half: _half, run, mut journal, series } = self;
+        let AtOnce { _lock, half: _half, run, mut journal, series, stacks } = self;
         journal.flush()?;
-        finish::close_with(&run, series)?;
+        finish::close_with(&run, series, stacks)?;
         let place = runs.join(run.file_name().unwrap_or_default());
         fs::rename(&run, &place).map_err(ArchiveError::io("create", &place))?;
         RunDir::open(&place)

@@ -110,6 +110,16 @@ pub enum ArchiveError {
         /// what is wrong, and what to do
         reason: String,
     },
+    /// A case without samples of call stacks.
+    #[error(
+        "case {case} of run {id} has no call stacks: record some with `perflab flame record` or a study's [profile]"
+    )]
+    NoStacks {
+        /// the run
+        id: String,
+        /// the case's index
+        case: u32,
+    },
     /// A series that this run does not have.
     #[error("run {id} has no series `{monitor}`: {hint}")]
     NoSeries {

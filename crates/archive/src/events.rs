@@ -19,6 +19,8 @@ pub(crate) mod kind {
     pub(crate) const ITERATION_ENDED: &str = "iteration-ended";
     pub(crate) const SERIES_OPENED: &str = "series-opened";
     pub(crate) const ROWS: &str = "rows";
+    pub(crate) const STACKS: &str = "stacks";
+    pub(crate) const PROFILED: &str = "profiled";
     pub(crate) const GAP: &str = "gap";
     pub(crate) const OUTPUT: &str = "output";
     pub(crate) const WARNING: &str = "warning";

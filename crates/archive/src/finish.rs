@@ -4,7 +4,7 @@
 //! 1. all tables are written and synced in `finishing/`, which no reader looks into;
 //! 2. they are renamed into place, where no reader trusts them yet;
 //! 3. `run.json` is replaced by one with the final status: from here on readers use the tables;
-//! 4. the journal is replaced by one without rows and outputs, which the tables hold now.
+//! 4. the journal is replaced by one without rows, stacks and outputs, which the tables hold now.
 //!
 //! Until step 3 everything is read from the journal, which is untouched.
 
@@ -21,6 +21,7 @@ use crate::layout::{JOURNAL, STAGE, TABLES};
 use crate::outputs::OutputWriter;
 use crate::samples::SampleWriter;
 use crate::series::SeriesWriter;
+use crate::stacks::StackWriter;
 use crate::{ArchiveError, facts, manifest};
 
 /// Closes the run at `run`; its lock must be held. Does nothing twice.
@@ -37,10 +38,10 @@ pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Closes a run whose series are in its stage already, and whose journal has no rows.
-pub(crate) fn close_with(run: &Path, series: SeriesWriter) -> Result<(), ArchiveError> {
+/// Closes a run whose series and stacks are in its stage already, and not in its journal.
+pub(crate) fn close_with(run: &Path, series: SeriesWriter, stacks: StackWriter) -> Result<(), ArchiveError> {
     let stored = manifest::read(run)?;
-    let notes = place(run, stored, series)?;
+    let notes = place(run, stored, series, stacks)?;
     trim(run, &notes)
 }
 
@@ -48,13 +49,18 @@ fn tables(run: &Path, stored: Manifest) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
     discard(run);
     fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
-    let series = SeriesWriter::create(&stage)?;
-    place(run, stored, series)
+    let (series, stacks) = (SeriesWriter::create(&stage)?, StackWriter::create(&stage, &stored.plan)?);
+    place(run, stored, series, stacks)
 }
 
-fn place(run: &Path, stored: Manifest, series: SeriesWriter) -> Result<Vec<Event>, ArchiveError> {
+fn place(
+    run: &Path,
+    stored: Manifest,
+    series: SeriesWriter,
+    stacks: StackWriter,
+) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
-    let ending = write_tables(run, &stage, &stored, series)?;
+    let ending = write_tables(run, &stage, &stored, series, stacks)?;
     for table in TABLES {
         let place = run.join(table);
         fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
@@ -119,6 +125,7 @@ struct Sinks<'a> {
     samples: SampleWriter<'a>,
     iterations: IterationWriter<'a>,
     series: SeriesWriter,
+    stacks: StackWriter,
     outputs: OutputWriter<'a>,
 }
 
@@ -127,11 +134,13 @@ fn write_tables(
     stage: &Path,
     stored: &Manifest,
     series: SeriesWriter,
+    stacks: StackWriter,
 ) -> Result<Ending, ArchiveError> {
     let mut sinks = Sinks {
         samples: SampleWriter::create(stage, &stored.plan)?,
         iterations: IterationWriter::create(stage, &stored.plan)?,
         series,
+        stacks,
         outputs: OutputWriter::create(stage)?,
     };
     let mut ending = Ending::of(stored);
@@ -146,6 +155,7 @@ fn write_tables(
     ending.damaged = events.damaged();
     sinks.samples.close()?;
     sinks.iterations.close()?;
+    sinks.stacks.close()?;
     sinks.outputs.close()?;
     ending.misfits = sinks.series.close()?;
     facts::write(stage, &ending.facts)?;
@@ -161,6 +171,7 @@ fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<(), Arch
         }
         What::SeriesOpened(schema) => sinks.series.opened(&schema)?,
         What::Rows { monitor, rows } => sinks.series.rows(event.at, &monitor, &rows)?,
+        What::Stacks(batch) => sinks.stacks.push(&batch)?,
         What::Facts(facts) => ending.facts.0.extend(facts.0),
         What::Ended { status, overhead } => (ending.status, ending.overhead) = (closed(status), overhead),
         _ => {}
@@ -173,14 +184,14 @@ fn closed(status: Status) -> Status {
     if status == Status::Running { Status::Interrupted } else { status }
 }
 
-/// Replaces the journal by one without rows and outputs, with `notes` at its end.
+/// Replaces the journal by one without rows, stacks and outputs, with `notes` at its end.
 fn trim(run: &Path, notes: &[Event]) -> Result<(), ArchiveError> {
     let path = run.join(JOURNAL);
     let mut events = Events::open(&path)?;
     let fill = |file: &mut fs::File| {
         let mut out = BufWriter::new(file);
         while events.advance().map_err(io::Error::other)? {
-            if !matches!(kind_of(events.line()), Some(kind::ROWS | kind::OUTPUT)) {
+            if !matches!(kind_of(events.line()), Some(kind::ROWS | kind::STACKS | kind::OUTPUT)) {
                 out.write_all(events.line())?;
                 out.write_all(b"\n")?;
             }

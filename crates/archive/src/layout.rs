@@ -9,6 +9,9 @@ pub(crate) const LOCK: &str = "lock";
 pub(crate) const SAMPLES: &str = "samples.parquet";
 pub(crate) const ITERATIONS: &str = "iterations.parquet";
 pub(crate) const SERIES: &str = "series";
+pub(crate) const STACKS: &str = "stacks";
+pub(crate) const FRAMES: &str = "stacks/frames.parquet";
+pub(crate) const TREE: &str = "stacks/tree.parquet";
 pub(crate) const LOGS: &str = "logs";
 pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
 pub(crate) const FACTS: &str = "facts";
@@ -21,11 +24,16 @@ pub(crate) const HALF: &str = ".half-";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Everything that is written when a run ends, as it stands in the directory.
-pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, LOGS, FACTS];
+pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, LOGS, FACTS];
 
 /// The table of a monitor, relative to the run.
 pub(crate) fn series_file(monitor: &str) -> PathBuf {
     Path::new(SERIES).join(format!("{}.parquet", file_name(monitor)))
+}
+
+/// The table of a case's stack samples, relative to the run.
+pub(crate) fn stacks_file(case: u32) -> PathBuf {
+    Path::new(STACKS).join(format!("{case}.parquet"))
 }
 
 /// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.

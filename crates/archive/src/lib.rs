@@ -51,6 +51,7 @@ mod manifest;
 mod outputs;
 mod samples;
 mod series;
+mod stacks;
 mod table;
 
 pub use error::ArchiveError;

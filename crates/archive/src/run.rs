@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series};
-use perflab_model::{Iteration, Manifest, RunRecord, Status, What};
+use perflab_model::{Iteration, Manifest, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
 use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, series_file};
-use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series};
+use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series, stacks};
 
 /// As much of a run's id as is shown of a run outside of any archive: its time.
 const OUTSIDE: usize = 10;
@@ -127,6 +127,32 @@ impl RunDir {
             (events, false) => series::read_of(events, monitor)?,
         };
         found.map_or_else(|| Err(self.no_series(monitor, &self.monitors()?)), Ok)
+    }
+
+    /// The cases that have samples of call stacks, by their index in the plan.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged, or newer than this program.
+    pub fn profiled(&self) -> Result<Vec<u32>, ArchiveError> {
+        let plan = manifest::read(&self.path)?.plan;
+        match self.journal()? {
+            (_, true) => Ok(stacks::cases(&self.path, &plan)),
+            (events, false) => stacks::cases_of(events, &plan),
+        }
+    }
+
+    /// The sampled call stacks of one case.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoStacks`] where it was not profiled; files that are missing or damaged.
+    pub fn profile(&self, case: u32) -> Result<Profile, ArchiveError> {
+        if !self.profiled()?.contains(&case) {
+            return Err(ArchiveError::NoStacks { id: self.id.clone(), case });
+        }
+        match self.journal()? {
+            (events, true) => stacks::read(&self.path, case, events),
+            (events, false) => stacks::read_of(events, case, &manifest::read(&self.path)?.plan),
+        }
     }
 
     /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.

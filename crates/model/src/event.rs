@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{Manifest, Overhead, Status};
+use crate::profile::{Profiled, StackBatch};
 use crate::series::{Gap, Row, SeriesSchema};
 use crate::{Facts, Nanos, Sample};
 
@@ -115,6 +116,10 @@ pub enum What {
     },
     /// A stretch of a series is missing.
     Gap(Gap),
+    /// Sampled call stacks of an iteration; several follow one another.
+    Stacks(Box<StackBatch>),
+    /// The profile of an iteration ended: what its samples are, and what was lost.
+    Profiled(Box<Profiled>),
     /// Something that a command printed.
     Output {
         /// index into the plan's slots, where it belongs to one

@@ -12,6 +12,7 @@
 //! | [`plan`] | cases and slots: everything that will be done, in order |
 //! | [`event`] | the one stream that a run is |
 //! | [`series`] | what a monitor records, declared column by column |
+//! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
 //! | [`sample`] | one measured value of one metric |
 //! | [`manifest`] | `run.json` |
 
@@ -23,6 +24,7 @@ pub mod metric;
 pub mod nearest;
 pub mod plan;
 pub mod problem;
+pub mod profile;
 pub mod quantity;
 pub mod record;
 pub mod sample;
@@ -36,6 +38,7 @@ pub use manifest::{Manifest, Overhead, Status};
 pub use metric::{Direction, Metric, Unit};
 pub use plan::{Case, Plan, Slot};
 pub use problem::{Position, Problem, Problems};
+pub use profile::{Profile, Profiled, StackBatch};
 pub use quantity::{Bytes, Nanos};
 pub use record::{Iteration, RunRecord};
 pub use sample::Sample;

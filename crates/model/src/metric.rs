@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The unit of a metric or a column, as printed: `MB/s`, `s`, `bytes`, `ops/s`, `1` for a bare count.
 #[derive(
-    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Unit(pub String);

@@ -1,5 +1,6 @@
 //! The command line, as clap reads it. Nothing below this module sees clap.
 
+pub mod flame;
 pub mod slab;
 
 use std::ffi::OsString;
@@ -99,6 +100,8 @@ pub enum Verb {
     Monitor,
     /// See where the kernel's object memory goes: live, over a run, between runs
     Slab(slab::Slab),
+    /// See which functions the CPU time goes to: profiles, recorded or from other tools
+    Flame(flame::Flame),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind

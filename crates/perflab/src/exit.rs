@@ -62,7 +62,7 @@ pub fn of(error: &anyhow::Error) -> Exit {
 
 /// Whether the archive only says that the user named the wrong thing.
 fn users(error: &ArchiveError) -> bool {
-    use ArchiveError::{Ambiguous, Exists, Foreign, Live, NoSeries, NotFound, Refused};
+    use ArchiveError::{Ambiguous, Exists, Foreign, Live, NoSeries, NoStacks, NotFound, Refused};
     matches!(
         error,
         NotFound { .. }
@@ -72,6 +72,7 @@ fn users(error: &ArchiveError) -> bool {
             | Foreign { .. }
             | Refused { .. }
             | NoSeries { .. }
+            | NoStacks { .. }
     )
 }
 
@@ -80,5 +81,6 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || error.is::<perflab_workload::CatalogueError>()
         || error.is::<perflab_analyze::gate::NotAGate>()
         || error.is::<perflab_analyze::slab::SlabError>()
+        || error.is::<perflab_stacks::StacksError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

@@ -52,6 +52,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
         Verb::Monitor => verbs::laboratory::monitors(&context),
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
+        Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::Agent(wanted) => verbs::agent::run(&context, wanted),

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod compare;
+pub mod flame;
 pub mod laboratory;
 pub mod report;
 pub mod run;

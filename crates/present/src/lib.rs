@@ -1,6 +1,7 @@
 //! How results are seen: terminal tables, static figures and the single-file report.
 
 pub mod chart;
+pub mod flame;
 pub mod report;
 pub mod slab;
 pub mod table;

@@ -18,6 +18,7 @@
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed` | a file's format each |
 //! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
 //! | `story` | what is known besides the logs: title, facts, benchmark |
+//! | `profile` | [`import_profile`]: call stacks that another tool recorded |
 //! | `took` | what was read of each file |
 
 mod column;
@@ -34,6 +35,7 @@ mod log;
 mod meminfo;
 mod orders;
 mod page_size;
+mod profile;
 mod session;
 mod slabinfo;
 mod slabinfo_tool;
@@ -45,6 +47,7 @@ mod took;
 
 pub use foreign::{Imported, Options, import_foreign};
 pub use kind::Kind;
+pub use profile::import_profile;
 pub use source::Source;
 pub use took::{Remark, Took};
 

@@ -67,6 +67,10 @@ impl TableReader {
             .collect()
     }
 
+    pub(crate) fn optional_int32(&self, name: &str) -> Result<Vec<Option<i32>>, ArchiveError> {
+        self.optional::<Int32Type>(name)
+    }
+
     pub(crate) fn optional_int64(&self, name: &str) -> Result<Vec<Option<i64>>, ArchiveError> {
         self.optional::<Int64Type>(name)
     }

@@ -48,8 +48,13 @@ fn the_format_page_has_every_column_as_it_is() {
     let page = std::fs::read_to_string(page).unwrap();
     let factors = indexmap::IndexMap::from([("NAME".to_owned(), Vec::new())]);
     let plan = perflab_model::Plan { factors, ..perflab_model::Plan::default() };
-    let tables =
-        [("samples", crate::samples::columns(&plan)), ("iterations", crate::iterations::columns(&plan))];
+    let tables = [
+        ("samples", crate::samples::columns(&plan)),
+        ("iterations", crate::iterations::columns(&plan)),
+        ("stacks/frames", crate::stacks::frame_columns()),
+        ("stacks/tree", crate::stacks::tree_columns()),
+        ("stacks/CASE", crate::stacks::sample_columns()),
+    ];
     for (table, columns) in tables {
         let section = page.split(&format!("## `{table}.parquet`")).nth(1).unwrap();
         let written: Vec<&str> = section.split("\n## ").next().unwrap().lines().collect();

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("stats", &[]),
-    ("observe", &["model"]),
+    ("stacks", &["model"]),
+    ("observe", &["model", "stacks"]),
     ("workload", &["model"]),
-    ("archive", &["model"]),
+    ("archive", &["model", "stacks"]),
     ("conduct", &["model", "observe", "workload"]),
     ("analyze", &["model", "stats", "archive"]),
     ("present", &["model", "analyze", "archive"]),

@@ -5,6 +5,7 @@ mod architecture;
 mod bad_input;
 mod compare;
 mod documents;
+mod flame;
 mod interrupted;
 mod laboratory;
 mod quickstart;

@@ -1,0 +1,46 @@
+//! A row a function: where samples end, and what they pass through.
+
+use serde::Serialize;
+
+use super::{Amount, Function, Role, Tree};
+
+/// One function over the whole tree.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FunctionRow {
+    /// which
+    #[serde(flatten)]
+    pub function: Function,
+    /// samples that end in it
+    pub own: Amount,
+    /// samples that it is on the stack of, each once however often it calls itself
+    pub inclusive: Amount,
+}
+
+/// All functions of a tree, those with most samples of their own first. Commands and node 0 are none.
+pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
+    let row = |function: &Function| FunctionRow {
+        function: function.clone(),
+        own: Amount::default(),
+        inclusive: Amount::default(),
+    };
+    let mut rows: Vec<FunctionRow> = tree.functions.iter().map(row).collect();
+    for (at, node) in (0..).zip(&tree.nodes) {
+        let Some(row) = rows.get_mut(node.function as usize) else { continue };
+        row.own += node.own;
+        if !is_within_itself(tree, at) {
+            row.inclusive += node.total;
+        }
+    }
+    rows.retain(|row| !matches!(row.function.role, Role::All | Role::Command));
+    rows.sort_by(|a, b| {
+        let key = |row: &FunctionRow| std::cmp::Reverse((row.own.samples, row.inclusive.samples));
+        key(a).cmp(&key(b)).then_with(|| a.function.name.cmp(&b.function.name))
+    });
+    rows
+}
+
+/// Whether a caller of this node is the same function.
+fn is_within_itself(tree: &Tree, at: u32) -> bool {
+    let of = |node: u32| tree.nodes.get(node as usize).map(|node| node.function);
+    tree.ancestors(at).skip(1).any(|caller| of(caller) == of(at))
+}

@@ -1,0 +1,263 @@
+//! The merged call tree.
+
+use std::collections::HashMap;
+
+use perflab_model::profile::{CommId, FrameKind, NodeId, Profile, StackSample};
+use serde::Serialize;
+
+/// The name under which samples without a stack hang in the tree.
+pub const NO_STACK: &str = "[no stack]";
+
+/// How much: samples, and what they weigh in the profile's unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// number of samples
+    pub samples: u64,
+    /// their periods' sum: ns, cycles
+    pub weight: u64,
+}
+
+impl std::ops::AddAssign for Amount {
+    fn add_assign(&mut self, other: Amount) {
+        self.samples += other.samples;
+        self.weight += other.weight;
+    }
+}
+
+/// What a box of the tree stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// everything: node 0
+    All,
+    /// a command, at the root of its stacks
+    Command,
+    /// a function of the kernel
+    Kernel,
+    /// a function of a process
+    User,
+    /// a function; nobody said of what
+    Unknown,
+    /// samples without a stack
+    Nothing,
+}
+
+impl From<FrameKind> for Role {
+    fn from(kind: FrameKind) -> Self {
+        match kind {
+            FrameKind::Kernel => Role::Kernel,
+            FrameKind::User => Role::User,
+            FrameKind::Unknown => Role::Unknown,
+        }
+    }
+}
+
+/// What boxes are merged by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Function {
+    /// normalised name
+    pub name: String,
+    /// what it stands for
+    pub role: Role,
+    /// whether its code is part of its caller's
+    pub inlined: bool,
+}
+
+/// A box of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TreeNode {
+    /// The box that it stands on, always of a lower number; `None` for node 0.
+    pub parent: Option<u32>,
+    /// Index into [`Tree::functions`].
+    pub function: u32,
+    /// Samples that end here.
+    pub own: Amount,
+    /// Samples that end here or above.
+    pub total: Amount,
+}
+
+/// Merged stacks. Node 0 is everything; a node stands after the one that it stands on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tree {
+    /// What the nodes stand for, each once.
+    pub functions: Vec<Function>,
+    /// The boxes.
+    pub nodes: Vec<TreeNode>,
+}
+
+/// What of a profile goes into a tree.
+#[derive(Debug, Clone, Default)]
+pub struct GrowOptions {
+    /// Only these slots; all where left out.
+    pub slots: Option<Vec<u32>>,
+    /// Put a box for the command under its stacks, as flame graphs have it.
+    pub commands: bool,
+}
+
+/// A tree, and where each sample ended in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// The tree.
+    pub tree: Tree,
+    /// For each piece of the profile, for each of its samples: its node. Empty for pieces that were left out.
+    pub leaves: Vec<Vec<u32>>,
+}
+
+/// Merges the stacks of a profile.
+pub fn grow(profile: &Profile, options: &GrowOptions) -> Grown {
+    let mut grower = Grower::new(profile, options.commands);
+    let wanted = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
+    let place = |samples: &[StackSample]| samples.iter().map(|sample| grower.add(sample)).collect();
+    let samples = |slot, samples| if wanted(slot) { samples } else { &[][..] };
+    let leaves =
+        profile.pieces.iter().map(|piece| samples(piece.about.slot, &piece.samples)).map(place).collect();
+    Grown { tree: grower.tree.summed(), leaves }
+}
+
+impl Tree {
+    fn new() -> Self {
+        let all = Function { name: "all".into(), role: Role::All, inlined: false };
+        let (own, total) = (Amount::default(), Amount::default());
+        Tree { functions: vec![all], nodes: vec![TreeNode { parent: None, function: 0, own, total }] }
+    }
+
+    /// All samples that were kept: the denominator of shares.
+    pub fn all(&self) -> Amount {
+        self.nodes.first().map(|node| node.total).unwrap_or_default()
+    }
+
+    /// What a node stands for.
+    pub fn function(&self, node: u32) -> Option<&Function> {
+        self.functions.get(self.nodes.get(node as usize)?.function as usize)
+    }
+
+    /// From a node to node 0.
+    pub fn ancestors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let parent = |node: &u32| self.nodes.get(*node as usize).and_then(|node| node.parent);
+        std::iter::successors(Some(node), parent)
+    }
+
+    /// Totals from own amounts: callees stand after their callers, so one walk from the end does.
+    fn summed(mut self) -> Self {
+        for node in &mut self.nodes {
+            node.total = node.own;
+        }
+        for at in (1..self.nodes.len()).rev() {
+            let (before, after) = self.nodes.split_at_mut(at);
+            if let Some(node) = after.first()
+                && let Some(parent) = node.parent.and_then(|parent| before.get_mut(parent as usize))
+            {
+                parent.total += node.total;
+            }
+        }
+        self
+    }
+}
+
+/// A tree that is being put together.
+struct Grower<'a> {
+    profile: &'a Profile,
+    commands: bool,
+    tree: Tree,
+    functions: HashMap<Function, u32>,
+    nodes: HashMap<(u32, u32), u32>,
+    /// The function of each frame of the profile, once it was met.
+    of_frame: Vec<Option<u32>>,
+    /// The node of each stack of the profile, below each command where commands are wanted.
+    of_stack: HashMap<(CommId, Option<NodeId>), u32>,
+}
+
+impl<'a> Grower<'a> {
+    fn new(profile: &'a Profile, commands: bool) -> Self {
+        let of_frame = vec![None; profile.frames.len()];
+        let (functions, nodes, of_stack) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Grower { profile, commands, tree: Tree::new(), functions, nodes, of_frame, of_stack }
+    }
+
+    fn add(&mut self, sample: &StackSample) -> u32 {
+        let comm = if self.commands { sample.comm } else { CommId::default() };
+        let at = match self.of_stack.get(&(comm, sample.leaf)) {
+            Some(known) => *known,
+            None => self.place(comm, sample.leaf),
+        };
+        if let Some(node) = self.tree.nodes.get_mut(at as usize) {
+            node.own += Amount { samples: sample.count, weight: sample.weight };
+        }
+        at
+    }
+
+    /// The node of a stack; its callers' first.
+    fn place(&mut self, comm: CommId, leaf: Option<NodeId>) -> u32 {
+        let Some(leaf) = leaf else {
+            let base = self.base(comm);
+            let nothing = Function { name: NO_STACK.into(), role: Role::Nothing, inlined: false };
+            let function = self.function(nothing);
+            return self.remember(comm, None, base, function);
+        };
+        let (mut missing, mut at) = (Vec::new(), Some(leaf));
+        while let Some(stack) = at.filter(|stack| !self.of_stack.contains_key(&(comm, Some(*stack)))) {
+            missing.push(stack);
+            at = self.profile.node(stack).and_then(|node| node.parent);
+        }
+        let known = at.and_then(|stack| self.of_stack.get(&(comm, Some(stack))).copied());
+        let base = known.unwrap_or_else(|| self.base(comm));
+        missing.into_iter().rev().fold(base, |parent, stack| {
+            let function = self.of(stack);
+            self.remember(comm, Some(stack), parent, function)
+        })
+    }
+
+    /// What stacks stand on: everything, or their command.
+    fn base(&mut self, comm: CommId) -> u32 {
+        if !self.commands {
+            return 0;
+        }
+        let name = self.profile.comm(comm).to_owned();
+        let function = self.function(Function { name, role: Role::Command, inlined: false });
+        self.node(0, function)
+    }
+
+    fn remember(&mut self, comm: CommId, stack: Option<NodeId>, parent: u32, function: u32) -> u32 {
+        let node = self.node(parent, function);
+        self.of_stack.insert((comm, stack), node);
+        node
+    }
+
+    fn node(&mut self, parent: u32, function: u32) -> u32 {
+        let next = number(self.tree.nodes.len());
+        let nodes = &mut self.tree.nodes;
+        *self.nodes.entry((parent, function)).or_insert_with(|| {
+            let (own, total) = (Amount::default(), Amount::default());
+            nodes.push(TreeNode { parent: Some(parent), function, own, total });
+            next
+        })
+    }
+
+    /// The function of a stack's innermost frame.
+    fn of(&mut self, stack: NodeId) -> u32 {
+        let Some(frame) = self.profile.node(stack).map(|node| node.frame) else { return 0 };
+        if let Some(Some(known)) = self.of_frame.get(frame.0 as usize) {
+            return *known;
+        }
+        let Some(of) = self.profile.frame(frame) else { return 0 };
+        let function = Function { name: of.name.clone(), role: of.kind.into(), inlined: of.inlined };
+        let function = self.function(function);
+        if let Some(slot) = self.of_frame.get_mut(frame.0 as usize) {
+            *slot = Some(function);
+        }
+        function
+    }
+
+    fn function(&mut self, function: Function) -> u32 {
+        let next = number(self.tree.functions.len());
+        let functions = &mut self.tree.functions;
+        *self.functions.entry(function).or_insert_with_key(|function| {
+            functions.push(function.clone());
+            next
+        })
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

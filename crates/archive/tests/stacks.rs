@@ -1,0 +1,135 @@
+//! Call stacks come back as they were recorded, from tables and from the journal of a run that died.
+
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
+mod fixture;
+
+use perflab_archive::{Archive, ArchiveError, RunDir};
+use perflab_model::profile::{Anchor, Frame, FrameKind, Profile, Profiled, StackSample, Weaver};
+use perflab_model::{Event, Manifest, Nanos, StackBatch, Unit, What};
+
+const CASES: u32 = 2;
+const ITERATIONS: u32 = 3;
+
+fn batches(manifest: &Manifest) -> Vec<(StackBatch, Profiled)> {
+    let mut weaver = Weaver::default();
+    (0..).zip(&manifest.plan.slots).map(|(slot, _)| (batch(&mut weaver, slot), about(slot))).collect()
+}
+
+fn batch(weaver: &mut Weaver, slot: u32) -> StackBatch {
+    let module = Some("[kernel.kallsyms]".to_owned());
+    let kernel = Frame { module, start: Some(-16), ..Frame::new("kfree.part.0", FrameKind::Kernel) };
+    let outer = weaver.frame(Frame::new(&format!("main{}", slot % 2), FrameKind::User));
+    let inner = weaver.frame(Frame { inlined: slot == 1, ..kernel });
+    let outer = weaver.node(None, outer);
+    let inner = weaver.node(Some(outer), inner);
+    let comm = weaver.comm(&format!("task {}", slot % 3));
+    let sample = |at: u64, leaf| StackSample {
+        at: (slot != 2).then_some(Nanos(at)),
+        cpu: Some(slot),
+        pid: Some(if at == 3 { -1 } else { 40 }),
+        tid: None,
+        comm,
+        leaf,
+        count: 1 + at,
+        weight: 2_004_008,
+    };
+    let samples = vec![sample(1, Some(inner)), sample(2, Some(outer)), sample(3, None)];
+    weaver.batch(slot, samples)
+}
+
+fn about(slot: u32) -> Profiled {
+    let anchors = vec![Anchor { name: "kfree".into(), start: -16 }];
+    let (source, event, unit) = ("perf_event_open".into(), "cpu-clock".into(), Unit::new("ns"));
+    Profiled {
+        slot,
+        source,
+        event,
+        unit,
+        frequency: Some(499),
+        lost: u64::from(slot),
+        anchors,
+        ..Profiled::default()
+    }
+}
+
+fn record(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
+    let manifest = fixture::manifest(CASES, ITERATIONS);
+    let mut recorder = archive.begin(&manifest).unwrap();
+    let mut tell = |at: Nanos, what: What| recorder.record(&Event { at, what }).unwrap();
+    fixture::head_events(&manifest).into_iter().for_each(|event| tell(event.at, event.what));
+    for (batch, about) in batches(&manifest) {
+        tell(Nanos(5), What::Stacks(Box::new(batch)));
+        tell(Nanos(6), What::Profiled(Box::new(about)));
+    }
+    if finish {
+        return (manifest, recorder.finish().unwrap());
+    }
+    let path = recorder.path().to_owned();
+    drop(recorder);
+    (manifest, RunDir::open(&path).unwrap())
+}
+
+/// A case's profile by names, as numbers of command names differ from case to case.
+fn told(profile: &Profile) -> Vec<String> {
+    let samples = profile
+        .pieces
+        .iter()
+        .flat_map(|piece| piece.samples.iter().map(move |one| (piece.about.clone(), one)));
+    let line = |(about, one): (Profiled, &StackSample)| {
+        let chain = std::iter::successors(one.leaf, |leaf| profile.node(*leaf).unwrap().parent);
+        let frames: Vec<_> =
+            chain.map(|leaf| profile.frame(profile.node(leaf).unwrap().frame).unwrap()).collect();
+        format!(
+            "{about:?} {:?} {:?} {:?} {} {} {} {frames:?}",
+            one.at,
+            one.cpu,
+            one.pid,
+            profile.comm(one.comm),
+            one.count,
+            one.weight
+        )
+    };
+    samples.map(line).collect()
+}
+
+fn expected(manifest: &Manifest, case: u32) -> Profile {
+    let mut profile = Profile::default();
+    for (batch, about) in batches(manifest) {
+        if manifest.plan.slots[batch.slot as usize].case == case {
+            profile.take(batch);
+            profile.tell(about);
+        } else {
+            profile.take_names(batch);
+        }
+    }
+    profile
+}
+
+#[test]
+fn stacks_come_back_from_tables_and_from_a_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = Archive::open(directory.path()).unwrap();
+    for finish in [true, false] {
+        let (manifest, run) = record(&archive, finish);
+        assert_eq!(run.profiled().unwrap(), [0, 1]);
+        assert_eq!(run.path().join("stacks/1.parquet").exists(), finish);
+        for case in 0..CASES {
+            let read = run.profile(case).unwrap();
+            assert_eq!(told(&read), told(&expected(&manifest, case)), "case {case}");
+            assert!(read.parts().dead > 0);
+        }
+        assert!(matches!(run.profile(CASES), Err(ArchiveError::NoStacks { case: CASES, .. })));
+    }
+}
+
+#[test]
+fn a_tree_that_points_out_of_itself_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = Archive::open(directory.path()).unwrap();
+    let (_, run) = record(&archive, true);
+    // The tree's columns are those of another table: the reader must say so and not panic.
+    std::fs::copy(run.path().join("stacks/frames.parquet"), run.path().join("stacks/tree.parquet")).unwrap();
+    let error = run.profile(0).unwrap_err().to_string();
+    assert!(error.contains("tree.parquet is damaged: column `parent` is not there"), "{error}");
+}

@@ -1,0 +1,79 @@
+//! Putting stacks together: each frame, node and command name gets its number once.
+
+use std::collections::HashMap;
+
+use super::{CommId, Frame, FrameId, Node, NodeId, StackBatch, StackSample};
+
+/// Gives numbers to frames, nodes and command names of a run, and remembers which are new.
+#[derive(Debug, Clone, Default)]
+pub struct Weaver {
+    frames: HashMap<Frame, FrameId>,
+    nodes: HashMap<Node, NodeId>,
+    comms: HashMap<String, CommId>,
+    fresh: StackBatch,
+}
+
+impl Weaver {
+    /// The number of a frame.
+    pub fn frame(&mut self, frame: Frame) -> FrameId {
+        let next = FrameId(number(self.frames.len()));
+        let fresh = &mut self.fresh.frames;
+        *self.frames.entry(frame).or_insert_with_key(|frame| {
+            fresh.push(frame.clone());
+            next
+        })
+    }
+
+    /// The number of the stack that is `frame`, called from `parent`.
+    pub fn node(&mut self, parent: Option<NodeId>, frame: FrameId) -> NodeId {
+        let node = Node { parent, frame };
+        let next = NodeId(number(self.nodes.len()));
+        let fresh = &mut self.fresh.nodes;
+        *self.nodes.entry(node).or_insert_with(|| {
+            fresh.push(node);
+            next
+        })
+    }
+
+    /// The number of a command name.
+    pub fn comm(&mut self, name: &str) -> CommId {
+        if let Some(known) = self.comms.get(name) {
+            return *known;
+        }
+        let next = CommId(number(self.comms.len()));
+        self.comms.insert(name.into(), next);
+        self.fresh.comms.push(name.into());
+        next
+    }
+
+    /// A batch of `samples` with everything that is new since the last one.
+    pub fn batch(&mut self, slot: u32, samples: Vec<StackSample>) -> StackBatch {
+        StackBatch { slot, samples, ..std::mem::take(&mut self.fresh) }
+    }
+}
+
+/// More than four thousand million of anything do not fit into memory.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::FrameKind;
+
+    #[test]
+    fn what_is_known_keeps_its_number_and_is_told_once() {
+        let mut weaver = Weaver::default();
+        let [main, work] = ["main", "work"].map(|name| weaver.frame(Frame::new(name, FrameKind::User)));
+        let outer = weaver.node(None, main);
+        let inner = weaver.node(Some(outer), work);
+        let first = weaver.batch(0, Vec::new());
+        assert_eq!((first.frames.len(), first.nodes.len()), (2, 2));
+        assert_eq!(weaver.node(Some(outer), work), inner);
+        assert_eq!(weaver.frame(Frame::new("work", FrameKind::User)), work);
+        assert!(weaver.node(Some(inner), work) > inner);
+        let second = weaver.batch(1, Vec::new());
+        assert_eq!((second.slot, second.frames.len(), second.nodes.len()), (1, 0, 1));
+    }
+}

@@ -1,0 +1,55 @@
+//! `perflab flame`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `perflab flame`
+#[derive(Debug, Args)]
+pub struct Flame {
+    #[command(subcommand)]
+    pub verb: FlameVerb,
+}
+
+/// The verbs of profiles.
+#[derive(Debug, Subcommand)]
+pub enum FlameVerb {
+    /// Take a profile into the archive that another tool recorded
+    Import(Import),
+    /// Show where the samples of a run are: functions, self and inclusive
+    Show(Show),
+}
+
+/// `perflab flame import`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perf record -F 499 -a -g -- sleep 10 && perflab flame import perf.data
+  perflab flame import out.folded --label before")]
+pub struct Import {
+    /// The file
+    pub file: PathBuf,
+    /// What it is (folded); guessed where left out
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<String>,
+    /// A copy of the recorded machine's /proc/kallsyms, where that was not this one
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// `perflab flame show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// How many functions
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub top: usize,
+}

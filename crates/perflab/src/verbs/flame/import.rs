@@ -1,0 +1,29 @@
+//! `perflab flame import`
+
+use perflab_archive::import::import_profile;
+use perflab_present::flame;
+use perflab_stacks::{Format, Options};
+
+use crate::arguments::flame::Import;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+
+/// Makes a run of a profile, and says what became of every sample.
+pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
+    let format = wanted.from.as_deref().map(str::parse::<Format>).transpose();
+    let format = format.map_err(|error| Usage::new(error, "leave --from out to have it guessed"))?;
+    let options = Options { format, kallsyms: wanted.kallsyms.clone(), ..Options::default() };
+    let imported = perflab_stacks::read(&wanted.file, &options)?;
+    let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
+    let (run, warnings) = import_profile(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;
+    for remark in remarks {
+        eprintln!("warning: {}:{}: {}", wanted.file.display(), remark.place, remark.reason);
+    }
+    for warning in warnings {
+        eprintln!("warning: {}; {}", warning.message, warning.advice);
+    }
+    let profile = super::stored::first(&run)?;
+    context.print(&flame::parts_grid(&profile.parts()))?;
+    context.say(format!("run: {} (taken for {source})", run.short()));
+    Ok(Exit::Fine)
+}

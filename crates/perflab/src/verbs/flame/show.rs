@@ -1,0 +1,32 @@
+//! `perflab flame show`
+
+use perflab_analyze::flame::{GrowOptions, functions, grow};
+use perflab_model::Profile;
+use perflab_present::flame;
+
+use super::stored::stored;
+use crate::arguments::flame::Show;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// The functions with most samples.
+pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
+    let (_, profile) = stored(context, &wanted.run, wanted.case)?;
+    let tree = grow(&profile, &GrowOptions::default()).tree;
+    context.print(&flame::functions_grid(&functions(&tree), tree.all(), wanted.top))?;
+    context.say(format!("shares are of all {} samples that were kept", tree.all().samples));
+    say(context, &profile);
+    Ok(Exit::Fine)
+}
+
+/// What the samples are, and what became of them.
+pub fn say(context: &Context, profile: &Profile) {
+    context.say(flame::account(&profile.parts()));
+    let Some(about) = profile.pieces.first().map(|piece| &piece.about) else { return };
+    let event = if about.event.is_empty() { String::new() } else { format!(", event {}", about.event) };
+    let rate = about.frequency.map(|rate| format!(" at {rate} Hz")).unwrap_or_default();
+    context.say(format!("from {}{event}{rate}", about.source));
+    if let Some(hides) = &about.hides {
+        context.say(format!("what {} hides: {hides}", about.event));
+    }
+}

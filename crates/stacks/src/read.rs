@@ -1,0 +1,74 @@
+//! From a path to a profile, whatever its format.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::{Imported, StacksError, folded};
+
+/// A format that profiles come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `comm;outer;inner 42`, a line a stack
+    Folded,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 1] = [Format::Folded];
+
+    /// Its name on the command line and in a run.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Folded => "folded",
+        }
+    }
+
+    /// What a file's beginning looks like.
+    fn guess(_bytes: &[u8]) -> Format {
+        Format::Folded
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Format::ALL.map(Format::name).join(", ");
+        let found = Format::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no format of profiles: {}", names()))
+    }
+}
+
+/// What the user says about the file.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What it is; guessed where left out.
+    pub format: Option<Format>,
+    /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
+    pub kallsyms: Option<PathBuf>,
+    /// Kernel symbols to look up whether or not a sample hit them; normalised names.
+    pub anchors: Vec<String>,
+}
+
+/// Reads the profile at `path`.
+///
+/// # Errors
+/// A file that cannot be read, that holds no samples, or no sample that can be understood.
+pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
+    let bytes = fs::read(path).map_err(StacksError::io(path))?;
+    if bytes.is_empty() {
+        return Err(StacksError::format(path, None, "it is empty: there is no profile in it"));
+    }
+    let format = options.format.unwrap_or_else(|| Format::guess(&bytes));
+    let reading = match format {
+        Format::Folded => folded::read(&bytes),
+    };
+    if reading.samples.is_empty() {
+        let first = reading.remarks().first();
+        let why = first.map(|first| format!("; {}: {}", first.place, first.reason)).unwrap_or_default();
+        let reason = format!("there is no sample in it (taken for {}){why}", format.name());
+        return Err(StacksError::format(path, None, reason));
+    }
+    Ok(reading.finish())
+}
