@@ -77,7 +77,7 @@ fn run(id: &str, metrics: usize) -> RunRecord {
 
 fn store(archive: &Archive, run: RunRecord) -> Result<(), Box<dyn Error>> {
     let mut recorder = archive.begin(&run.manifest)?;
-    let mut record = |what| recorder.record(&Event { at: Nanos(1), what });
+    let mut record = |what| recorder.record(&Event::new(Nanos(1), what));
     record(What::Began(Box::new(run.manifest)))?;
     for sample in run.samples {
         record(What::Sample(sample))?;

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn kinds_are_found_as_serde_writes_them() {
         let rows = What::Rows { monitor: "m".into(), rows: Vec::new() };
-        let line = serde_json::to_vec(&Event { at: Nanos(u64::MAX), what: rows }).unwrap();
+        let line = serde_json::to_vec(&Event::new(Nanos(u64::MAX), rows)).unwrap();
         assert_eq!(kind_of(&line), Some(kind::ROWS));
         assert_eq!(kind_of(b"{}"), None);
     }

@@ -104,8 +104,8 @@ impl Ending {
     /// Events to be added to the journal, and the manifest of the closed run.
     fn into_parts(self, stored: Manifest) -> (Vec<Event>, Manifest) {
         let at = self.last;
-        let damage = (self.damaged > 0).then(|| Event { at, what: damage(self.damaged) });
-        let gaps = self.misfits.into_iter().map(|gap| Event { at, what: What::Gap(gap) });
+        let damage = (self.damaged > 0).then(|| Event::new(at, damage(self.damaged)));
+        let gaps = self.misfits.into_iter().map(|gap| Event::new(at, What::Gap(gap)));
         let notes = gaps.chain(damage).collect();
         let (status, overhead, facts) = (self.status, self.overhead, self.facts);
         (notes, Manifest { status, overhead, facts, ..stored })
@@ -137,8 +137,8 @@ fn write_tables(
     stacks: StackWriter,
 ) -> Result<Ending, ArchiveError> {
     let mut sinks = Sinks {
-        samples: SampleWriter::create(stage, &stored.plan)?,
-        iterations: IterationWriter::create(stage, &stored.plan)?,
+        samples: SampleWriter::create(stage, stored)?,
+        iterations: IterationWriter::create(stage, stored)?,
         series,
         stacks,
         outputs: OutputWriter::create(stage)?,
@@ -167,7 +167,7 @@ fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<(), Arch
     match event.what {
         What::Sample(sample) => sinks.samples.push(&sample)?,
         What::IterationEnded { slot, outcome, start, end } => {
-            sinks.iterations.push(&Iteration { slot, outcome, start, end })?;
+            sinks.iterations.push(&Iteration { target: event.target, slot, outcome, start, end })?;
         }
         What::SeriesOpened(schema) => sinks.series.opened(&schema)?,
         What::Rows { monitor, rows } => sinks.series.rows(event.at, &monitor, &rows)?,

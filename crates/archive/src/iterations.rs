@@ -2,19 +2,22 @@
 
 use std::path::Path;
 
-use perflab_model::{Iteration, Outcome, Plan};
+use perflab_model::{Iteration, Manifest, Outcome, Plan};
 
 use crate::ArchiveError;
 use crate::layout::ITERATIONS;
-use crate::samples::{CaseTexts, case_columns, index, signed, unsigned};
+use crate::samples::{
+    CaseTexts, case_columns, index, read_targets, signed, target_cell, target_column, unsigned,
+};
 use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
 
-/// The columns of `iterations.parquet` for a plan.
-pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
+/// The columns of `iterations.parquet` for a plan, with or without targets.
+pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
     use Stored::{Boolean, Int32, Int64, Text};
     let value = |name, stored, unit, meaning| Declaration::new(name, stored, unit, "value", meaning);
     let key = |name, stored, meaning| Declaration::new(name, stored, "1", "key", meaning);
     let mut columns = vec![key("slot", Int32, "index into plan.slots of run.json")];
+    columns.extend(targets.then(target_column));
     columns.extend(case_columns(plan));
     columns.extend([
         key(
@@ -26,8 +29,13 @@ pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
         value("outcome", Text, "1", "ok, failed, timed-out or interrupted"),
         value("reason", Text, "1", "why it failed; missing unless it did").optional(),
         value("limit_ns", Int64, "ns", "the time limit that it ran into; missing unless it did").optional(),
-        value("start_ns", Int64, "ns", "when its process was started, CLOCK_MONOTONIC of its target"),
-        value("end_ns", Int64, "ns", "when it ended, CLOCK_MONOTONIC of its target"),
+        value(
+            "start_ns",
+            Int64,
+            "ns",
+            "when its process was started, CLOCK_MONOTONIC of the machine that recorded",
+        ),
+        value("end_ns", Int64, "ns", "when it ended, CLOCK_MONOTONIC of the machine that recorded"),
     ]);
     columns
 }
@@ -35,18 +43,19 @@ pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
 /// `iterations.parquet` being written.
 pub(crate) struct IterationWriter<'a> {
     table: TableWriter,
-    plan: &'a Plan,
+    manifest: &'a Manifest,
     cases: CaseTexts<'a>,
 }
 
 impl<'a> IterationWriter<'a> {
-    pub(crate) fn create(directory: &Path, plan: &'a Plan) -> Result<Self, ArchiveError> {
-        let table = TableWriter::create(&directory.join(ITERATIONS), &columns(plan), &[])?;
-        Ok(IterationWriter { table, plan, cases: CaseTexts::new(plan) })
+    pub(crate) fn create(directory: &Path, manifest: &'a Manifest) -> Result<Self, ArchiveError> {
+        let columns = columns(&manifest.plan, !manifest.targets.is_empty());
+        let table = TableWriter::create(&directory.join(ITERATIONS), &columns, &[])?;
+        Ok(IterationWriter { table, manifest, cases: CaseTexts::new(&manifest.plan) })
     }
 
     pub(crate) fn push(&mut self, iteration: &Iteration) -> Result<(), ArchiveError> {
-        let slot = self.plan.slots.get(iteration.slot as usize);
+        let slot = self.manifest.plan.slots.get(iteration.slot as usize);
         let (outcome, reason, limit) = outcome_cells(&iteration.outcome);
         let after = [
             Item::Int(slot.map_or(0, |slot| i64::from(slot.iteration))),
@@ -59,7 +68,8 @@ impl<'a> IterationWriter<'a> {
         ];
         let before = [Item::Int(i64::from(iteration.slot))];
         let case = self.cases.cells(slot.map_or(u32::MAX, |slot| slot.case));
-        self.table.push(before.into_iter().chain(case).chain(after))
+        let target = target_cell(self.manifest, iteration.target);
+        self.table.push(before.into_iter().chain(target).chain(case).chain(after))
     }
 
     pub(crate) fn close(self) -> Result<(), ArchiveError> {
@@ -89,8 +99,10 @@ pub(crate) fn read(run: &Path) -> Result<Vec<Iteration>, ArchiveError> {
     let mut limits = table.optional_int64("limit_ns")?.into_iter();
     let mut starts = table.int64("start_ns")?.into_iter();
     let mut ends = table.int64("end_ns")?.into_iter();
+    let mut targets = read_targets(&table, run)?;
     let row = |slot: i32| {
         Some(Iteration {
+            target: targets.next()?,
             slot: index(slot),
             outcome: outcome(&outcomes.next()?, reasons.next()?, limits.next()?),
             start: unsigned(starts.next()?),

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn event(what: What) -> Event {
-        Event { at: Nanos(1), what }
+        Event::new(Nanos(1), what)
     }
 
     #[test]

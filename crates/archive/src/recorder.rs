@@ -59,7 +59,7 @@ impl Recorder {
     pub fn record(&mut self, event: &Event) -> Result<(), ArchiveError> {
         match &event.what {
             What::Sample(sample) if !sample.value.is_finite() => {
-                self.journal.append(&Event { at: event.at, what: no_number(sample) })
+                self.journal.append(&Event { what: no_number(sample), ..event.clone() })
             }
             _ => self.journal.append(event),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series};
-use perflab_model::{Iteration, Manifest, Profile, RunRecord, Status, What};
+use perflab_model::{Event, Iteration, Manifest, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
 use crate::events::{Events, kind};
@@ -97,7 +97,7 @@ impl RunDir {
             record.iterations = iterations::read(&self.path)?;
         }
         events.only(if closed { NOTES } else { RECORD }).try_for_each(|event| {
-            add(&mut record, event?.what);
+            add(&mut record, event?);
             Ok(())
         })?;
         Ok(record)
@@ -203,11 +203,11 @@ const NOTES: &[&str] = &[kind::GAP, kind::WARNING];
 /// What a record is made of.
 const RECORD: &[&str] = &[kind::GAP, kind::WARNING, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
 
-fn add(record: &mut RunRecord, what: What) {
-    match what {
+fn add(record: &mut RunRecord, event: Event) {
+    match event.what {
         What::Sample(sample) => record.samples.push(sample),
         What::IterationEnded { slot, outcome, start, end } => {
-            record.iterations.push(Iteration { slot, outcome, start, end });
+            record.iterations.push(Iteration { target: event.target, slot, outcome, start, end });
         }
         What::Gap(gap) => add_gap(&mut record.gaps, gap),
         What::Warning { message, advice } => record.warnings.push(Advice { message, advice }),

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use perflab_model::{Case, Direction, Nanos, Plan, Sample, Unit};
+use perflab_model::{Case, Direction, Manifest, Nanos, Plan, Sample, Unit};
 
-use crate::ArchiveError;
 use crate::layout::SAMPLES;
 use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::{ArchiveError, manifest};
 
-/// The columns of `samples.parquet` for a plan.
-pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
+/// The columns of `samples.parquet` for a plan, with or without targets.
+pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
     use Stored::{Boolean, Double, Int32, Int64, Text};
     let value = |name, stored, unit, meaning| Declaration::new(name, stored, unit, "value", meaning);
     let key = |name, stored, meaning| Declaration::new(name, stored, "1", "key", meaning);
     let mut columns = vec![key("boot", Int32, "which boot of the target within the run, from 0")];
+    columns.extend(targets.then(target_column));
     columns.extend(case_columns(plan));
     columns.extend([
         key("iteration", Int32, "which measured iteration of the case, from 0"),
@@ -22,10 +23,49 @@ pub(crate) fn columns(plan: &Plan) -> Vec<Declaration> {
         key("unit", Text, "the unit of the value"),
         key("direction", Text, "higher, lower or neither: which way is good"),
         value("primary", Boolean, "1", "whether the metric decides (true) or explains (false)"),
-        value("start_ns", Int64, "ns", "when the iteration began, CLOCK_MONOTONIC of its target"),
-        value("end_ns", Int64, "ns", "when the iteration ended, CLOCK_MONOTONIC of its target"),
+        value(
+            "start_ns",
+            Int64,
+            "ns",
+            "when the iteration began, CLOCK_MONOTONIC of the machine that recorded",
+        ),
+        value(
+            "end_ns",
+            Int64,
+            "ns",
+            "when the iteration ended, CLOCK_MONOTONIC of the machine that recorded",
+        ),
     ]);
     columns
+}
+
+/// `target`, in a run that has targets.
+pub(crate) fn target_column() -> Declaration {
+    let meaning = "name of the target; missing for the machine that recorded";
+    Declaration::new("target", Stored::Text, "1", "key", meaning).optional()
+}
+
+/// The cell of [`target_column`].
+pub(crate) fn target_cell(manifest: &Manifest, target: Option<u32>) -> Option<Item<'_>> {
+    let known = target.and_then(|index| manifest.targets.get(index as usize));
+    let cell = || known.map_or(Item::Missing, |target| Item::Text(&target.name));
+    (!manifest.targets.is_empty()).then(cell)
+}
+
+/// The cells of [`target_column`] as indices, row by row; endless `None` without that column.
+pub(crate) fn read_targets(
+    table: &TableReader,
+    run: &Path,
+) -> Result<Box<dyn Iterator<Item = Option<u32>>>, ArchiveError> {
+    let manifest = manifest::read(run)?;
+    if manifest.targets.is_empty() {
+        return Ok(Box::new(std::iter::repeat(None)));
+    }
+    let index = move |name: Option<String>| {
+        let found = manifest.targets.iter().position(|target| Some(&target.name) == name.as_ref());
+        found.and_then(|index| u32::try_from(index).ok())
+    };
+    Ok(Box::new(table.optional_text("target")?.into_iter().map(index)))
 }
 
 /// `case`, `workload`, `point` and a column for each factor.
@@ -75,13 +115,15 @@ fn point(case: &Case) -> String {
 /// `samples.parquet` being written.
 pub(crate) struct SampleWriter<'a> {
     table: TableWriter,
+    manifest: &'a Manifest,
     cases: CaseTexts<'a>,
 }
 
 impl<'a> SampleWriter<'a> {
-    pub(crate) fn create(directory: &Path, plan: &'a Plan) -> Result<Self, ArchiveError> {
-        let table = TableWriter::create(&directory.join(SAMPLES), &columns(plan), &[])?;
-        Ok(SampleWriter { table, cases: CaseTexts::new(plan) })
+    pub(crate) fn create(directory: &Path, manifest: &'a Manifest) -> Result<Self, ArchiveError> {
+        let columns = columns(&manifest.plan, !manifest.targets.is_empty());
+        let table = TableWriter::create(&directory.join(SAMPLES), &columns, &[])?;
+        Ok(SampleWriter { table, manifest, cases: CaseTexts::new(&manifest.plan) })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
@@ -97,7 +139,8 @@ impl<'a> SampleWriter<'a> {
             Item::Int(signed(sample.end)),
         ];
         let boot = [Item::Int(i64::from(sample.boot))];
-        self.table.push(boot.into_iter().chain(self.cases.cells(sample.case)).chain(after))
+        let target = target_cell(self.manifest, sample.target);
+        self.table.push(boot.into_iter().chain(target).chain(self.cases.cells(sample.case)).chain(after))
     }
 
     pub(crate) fn close(self) -> Result<(), ArchiveError> {
@@ -129,9 +172,11 @@ pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
     let mut starts = table.int64("start_ns")?.into_iter();
     let mut ends = table.int64("end_ns")?.into_iter();
     let boots = table.int32("boot")?.into_iter();
+    let mut targets = read_targets(&table, run)?;
     let row = |boot: i32| {
         Some(Sample {
             boot: index(boot),
+            target: targets.next()?,
             case: index(cases.next()?),
             iteration: index(iterations.next()?),
             metric: metrics.next()?,

@@ -193,7 +193,7 @@ pub(crate) fn monitors_of(journal: Events) -> Result<Vec<String>, ArchiveError> 
 pub(crate) fn read_of(journal: Events, monitor: &str) -> Result<Option<Series>, ArchiveError> {
     let mut series: Option<Series> = None;
     for event in journal.only(&[kind::SERIES_OPENED, kind::ROWS]) {
-        let Event { at, what } = event?;
+        let Event { at, what, .. } = event?;
         match (what, &mut series) {
             (What::SeriesOpened(schema), None) if schema.monitor == monitor => series = Some(empty(schema)),
             (What::Rows { monitor: of, rows }, Some(series)) if of == monitor => {

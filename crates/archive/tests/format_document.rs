@@ -50,6 +50,9 @@ fn name(what: &What) -> &'static str {
         What::Progress { .. } => "progress",
         What::Stacks(_) => "stacks",
         What::Profiled(_) => "profiled",
+        What::Released { .. } => "released",
+        What::Clock(_) => "clock",
+        What::TargetLost { .. } => "target-lost",
         What::Ended { .. } => "ended",
     }
 }
@@ -64,7 +67,7 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(name(&event.what));
     }
-    assert_eq!(shown.len(), 17, "{shown:?}");
+    assert_eq!(shown.len(), 20, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }
 

@@ -106,7 +106,7 @@ fn every_outcome_survives() {
     let mut recorder = archive.begin(&manifest).unwrap();
     for (slot, outcome) in (0..).zip(outcomes.clone()) {
         let what = What::IterationEnded { slot, outcome, start: Nanos(1), end: Nanos(2) };
-        recorder.record(&Event { at: Nanos(2), what }).unwrap();
+        recorder.record(&Event::new(Nanos(2), what)).unwrap();
     }
     let record = recorder.finish().unwrap().record().unwrap();
     assert_eq!(record.iterations.into_iter().map(|i| i.outcome).collect::<Vec<_>>(), outcomes);
@@ -137,7 +137,7 @@ fn a_value_that_is_no_number_becomes_a_warning() {
     let (archive, manifest) = (open(directory.path()), fixture::manifest(1, 1));
     let mut recorder = archive.begin(&manifest).unwrap();
     let sample = Sample { value: f64::NAN, ..samples(&manifest)[0].clone() };
-    recorder.record(&Event { at: Nanos(1), what: What::Sample(sample) }).unwrap();
+    recorder.record(&Event::new(Nanos(1), What::Sample(sample))).unwrap();
     let record = recorder.finish().unwrap().record().unwrap();
     assert!(record.samples.is_empty());
     assert!(record.warnings[0].message.contains("came out as NaN"), "{:?}", record.warnings);
@@ -149,7 +149,7 @@ fn rows_that_do_not_fit_leave_a_gap_with_its_reason() {
     let (archive, manifest) = (open(directory.path()), fixture::manifest(1, 1));
     let mut recorder = recorded(&archive, &manifest);
     let what = What::Rows { monitor: "vmstat".into(), rows: vec![Vec::new()] };
-    recorder.record(&Event { at: Nanos(77), what }).unwrap();
+    recorder.record(&Event::new(Nanos(77), what)).unwrap();
     let gaps = recorder.finish().unwrap().record().unwrap().gaps;
     let Gap { monitor, from, reason, .. } = &gaps[1];
     assert_eq!((monitor.as_str(), *from), ("vmstat", Nanos(77)));

@@ -56,7 +56,7 @@ fn about(slot: u32) -> Profiled {
 fn record(archive: &Archive, finish: bool) -> (Manifest, RunDir) {
     let manifest = fixture::manifest(CASES, ITERATIONS);
     let mut recorder = archive.begin(&manifest).unwrap();
-    let mut tell = |at: Nanos, what: What| recorder.record(&Event { at, what }).unwrap();
+    let mut tell = |at: Nanos, what: What| recorder.record(&Event::new(at, what)).unwrap();
     fixture::head_events(&manifest).into_iter().for_each(|event| tell(event.at, event.what));
     for (batch, about) in batches(&manifest) {
         tell(Nanos(5), What::Stacks(Box::new(batch)));

@@ -1,8 +1,21 @@
-//! The points that all targets must reach before any goes on.
+//! The points that all targets must reach before any goes on, as a state machine without I/O.
+//!
+//! Owns who is on the way to which point, until when, and what follows from that. It refuses clocks, streams and
+//! threads: whoever drives it passes the time in, hands it what was heard, and does what it says. `docs/barrier.md`
+//! writes it down for people; its test walks through every state that three targets can bring it into.
+//!
+//! A run is a list of [`Stage`]s. Each has a deadline, so that every state but the last is left after a bounded time:
+//! who has not come by then is lost, and the others go on or stop, as the study says.
+
+mod stages;
+mod state;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use stages::{Limits, stages};
+pub use state::{Action, Barrier, Input, Loss};
 
 /// A point that all must reach before any goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,3 +44,17 @@ impl fmt::Display for Point {
         }
     }
 }
+
+/// A point, who has to come to it, and how long they may take.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stage {
+    /// Where to.
+    pub point: Point,
+    /// Indices of the targets that take part.
+    pub who: Vec<usize>,
+    /// The longest that they may take, from the moment when they are told.
+    pub allowed: perflab_model::Nanos,
+}
+
+#[cfg(test)]
+mod tests;

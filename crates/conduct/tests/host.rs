@@ -82,6 +82,7 @@ impl Laboratory {
             facts: Facts::default(),
             boot_id: "boot".into(),
             target: "host".into(),
+            targets: Vec::new(),
             anchor: Anchor::default(),
             status: Status::Running,
             overhead: Overhead::default(),

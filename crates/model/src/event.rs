@@ -13,10 +13,20 @@ use crate::{Facts, Nanos, Sample};
 /// One event: a line of `journal.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, on CLOCK_MONOTONIC of the target.
+    /// When: CLOCK_MONOTONIC of the machine that records. What another target told was put on this axis when it came.
     pub at: Nanos,
+    /// Which target told it: index into the manifest's targets. Missing for the machine that records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
     /// What.
     pub what: What,
+}
+
+impl Event {
+    /// An event of the machine that records.
+    pub fn new(at: Nanos, what: What) -> Self {
+        Event { at, target: None, what }
+    }
 }
 
 /// A phase of a run, in order.
@@ -91,6 +101,22 @@ pub enum What {
     IterationBegan {
         /// index into the plan's slots
         slot: u32,
+    },
+    /// All targets of the iteration are to begin at this instant.
+    Released {
+        /// index into the plan's slots
+        slot: u32,
+        /// the instant, on the clock of the machine that records
+        start: Nanos,
+        /// how many targets were told
+        targets: u32,
+    },
+    /// How a target's clock stands to that of the machine that records, from round trips.
+    Clock(crate::target::Clock),
+    /// A target is out for good.
+    TargetLost {
+        /// why, in one line
+        reason: String,
     },
     /// An iteration ended.
     IterationEnded {

@@ -14,6 +14,7 @@
 //! | [`series`] | what a monitor records, declared column by column |
 //! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
 //! | [`sample`] | one measured value of one metric |
+//! | [`target`] | where cases run, when it is not this host alone |
 //! | [`manifest`] | `run.json` |
 
 pub mod event;
@@ -30,6 +31,7 @@ pub mod record;
 pub mod sample;
 pub mod series;
 pub mod study;
+pub mod target;
 pub mod value;
 
 pub use event::{Event, Outcome, What};
@@ -44,6 +46,7 @@ pub use record::{Iteration, RunRecord};
 pub use sample::Sample;
 pub use series::{Cell, Column, Row, SeriesSchema};
 pub use study::Study;
+pub use target::{Clock, TargetRecord};
 pub use value::Value;
 
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.

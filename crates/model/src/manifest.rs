@@ -85,8 +85,11 @@ pub struct Manifest {
     pub facts: Facts,
     /// The kernel's boot id, which tells boots apart; empty where unknown.
     pub boot_id: String,
-    /// Name of the target: `host`.
+    /// Name of the machine that records: `host`.
     pub target: String,
+    /// Where the cases run, when that is not the machine that records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<crate::TargetRecord>,
     /// Clock anchor at the beginning.
     pub anchor: Anchor,
     /// How it stands.

@@ -49,6 +49,13 @@ pub struct Slot {
     pub block: u32,
     /// Run, but not measured.
     pub warmup: bool,
+    /// Which boot of the targets, from 0; iterations count anew in each.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub boot: u32,
+}
+
+fn is_first(boot: &u32) -> bool {
+    *boot == 0
 }
 
 /// Everything that will be done.

@@ -6,11 +6,13 @@ use crate::{Manifest, Nanos, Outcome, Sample};
 /// One iteration that began, as it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Iteration {
+    /// Which target: index into the manifest's targets. Missing for the machine that records.
+    pub target: Option<u32>,
     /// Index into the plan's slots.
     pub slot: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// When its process was started (target's CLOCK_MONOTONIC).
+    /// When its process was started (CLOCK_MONOTONIC of the machine that records).
     pub start: Nanos,
     /// When it ended.
     pub end: Nanos,

@@ -9,6 +9,9 @@ use crate::{Direction, Nanos, Unit};
 pub struct Sample {
     /// Which boot of the target within the run, from 0. The unit of comparison where boots repeat.
     pub boot: u32,
+    /// Which target: index into the manifest's targets. Missing for the machine that records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<u32>,
     /// Index into the plan's cases.
     pub case: u32,
     /// Which iteration of that case, from 0, warm-ups not counted. Equals the block under complete blocks.

@@ -6,14 +6,17 @@
 mod document;
 mod factor;
 mod schema;
+mod target;
 mod workload;
 
-pub use document::{Disk, DiskKind, MetricChoice, Order, RunRules, Study};
-pub use factor::{Factor, FactorKind, Level};
+pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study};
+pub use factor::{Factor, FactorKind, Level, Side};
 pub use schema::json_schema;
+pub use target::{TargetKind, TargetUse};
 pub use workload::WorkloadUse;
 
 mod check;
+mod check_target;
 mod read;
 
 pub use read::Source;

@@ -25,6 +25,7 @@ pub fn manifest(
         facts,
         boot_id: perflab_observe::boot_id(root),
         target: "host".into(),
+        targets: Vec::new(),
         anchor: perflab_observe::anchor(),
         status: Status::Running,
         overhead: Overhead::default(),

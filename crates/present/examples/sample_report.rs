@@ -99,12 +99,14 @@ fn many() -> ReportInput {
         let end = Nanos(start.0 + 350_000);
         record.samples.push(perflab_model::Sample { case, iteration, start, end, ..from.clone() });
         record.manifest.plan.slots.push(perflab_model::Slot {
+            boot: 0,
             case,
             iteration,
             block: iteration,
             warmup: false,
         });
         record.iterations.push(perflab_model::Iteration {
+            target: None,
             slot: n,
             outcome: perflab_model::Outcome::Ok,
             start,

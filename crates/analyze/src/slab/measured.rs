@@ -160,6 +160,7 @@ fn windows(repetition: &Repetition, whole: bool) -> Vec<(Sample, Nanos, Nanos)> 
 fn sample(case: u32, iteration: u32, start: Nanos, end: Nanos) -> Sample {
     Sample {
         boot: 0,
+        target: None,
         case,
         iteration,
         metric: String::new(),
@@ -188,7 +189,7 @@ fn one_case(record: &mut RunRecord) {
         environment: IndexMap::new(),
         levels: IndexMap::new(),
     }];
-    plan.slots = vec![Slot { case: 0, iteration: 0, block: 0, warmup: false }];
+    plan.slots = vec![Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }];
     plan.factors.clear();
     record.iterations.clear();
 }

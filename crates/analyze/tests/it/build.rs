@@ -100,7 +100,7 @@ impl Lab {
         let count = u32::try_from(cases.len()).unwrap();
         let slots = (0..self.iterations)
             .flat_map(|block| {
-                (0..count).map(move |case| Slot { case, iteration: block, block, warmup: false })
+                (0..count).map(move |case| Slot { case, iteration: block, block, warmup: false, boot: 0 })
             })
             .collect();
         let factors = self.factors.iter();
@@ -134,6 +134,7 @@ impl Lab {
                     match measure(&spot) {
                         Some(value) => samples.push(Sample {
                             boot,
+                            target: None,
                             case: slot.case,
                             iteration: slot.iteration,
                             metric: metric.name.into(),
@@ -147,7 +148,13 @@ impl Lab {
                         None => outcome = Outcome::Failed { reason: "exit code 1".into() },
                     }
                 }
-                iterations.push(Iteration { slot: u32::try_from(number).unwrap(), outcome, start, end });
+                iterations.push(Iteration {
+                    target: None,
+                    slot: u32::try_from(number).unwrap(),
+                    outcome,
+                    start,
+                    end,
+                });
             }
         }
         RunRecord {
@@ -173,6 +180,7 @@ impl Lab {
             facts: Facts::default(),
             boot_id: self.boot_id.clone(),
             target: "host".into(),
+            targets: Vec::new(),
             anchor: Anchor { monotonic: Nanos(0), realtime: Nanos(1_700_000_000_000_000_000) },
             status: Status::Finished,
             overhead: Overhead::default(),

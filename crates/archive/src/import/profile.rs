@@ -27,7 +27,7 @@ pub fn import_profile(
     let options = Options { label, ..Options::default() };
     let manifest = manifest(path, &options, &story, &[], imported.begun.unwrap_or(Nanos(0)));
     let mut recorder = AtOnce::begin(&archive.runs(), &manifest)?;
-    let mut tell = |at: Nanos, what: What| recorder.record(&Event { at, what });
+    let mut tell = |at: Nanos, what: What| recorder.record(&Event::new(at, what));
     let end = imported.batch.samples.iter().filter_map(|sample| sample.at).max().unwrap_or_default();
     tell(Nanos(0), What::Began(Box::new(manifest)))?;
     tell(Nanos(0), What::IterationBegan { slot: 0 })?;

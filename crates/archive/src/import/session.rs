@@ -41,7 +41,7 @@ impl Session {
     }
 
     fn tell(&mut self, what: What) {
-        self.queue.push_back(Event { at: self.last, what });
+        self.queue.push_back(Event::new(self.last, what));
     }
 
     fn begin(&mut self, manifest: Manifest) {
@@ -64,10 +64,10 @@ impl Session {
         let monitor = feed.series().to_owned();
         let hole = feed.hole(anchor);
         let tick = feed.pop(anchor)?;
-        hole.into_iter().for_each(|gap| self.queue.push_back(Event { at: self.last, what: What::Gap(gap) }));
+        hole.into_iter().for_each(|gap| self.queue.push_back(Event::new(self.last, What::Gap(gap))));
         Ok(tick.map(|(at, rows)| {
             self.last = self.last.max(at);
-            Event { at, what: What::Rows { monitor, rows } }
+            Event::new(at, What::Rows { monitor, rows })
         }))
     }
 
@@ -100,8 +100,20 @@ impl Session {
         for (metric, value) in benchmark.values {
             let Metric { name, unit, direction, primary } = metric;
             let (boot, case, iteration) = (0, 0, 0);
-            let sample =
-                Sample { boot, case, iteration, metric: name, value, unit, direction, primary, start, end };
+            let metric = name;
+            let sample = Sample {
+                boot,
+                target: None,
+                case,
+                iteration,
+                metric,
+                value,
+                unit,
+                direction,
+                primary,
+                start,
+                end,
+            };
             self.tell(What::Sample(sample));
         }
         self.tell(What::IterationEnded { slot: 0, outcome: Outcome::Ok, start, end });

@@ -74,6 +74,7 @@ pub(crate) fn manifest(
         facts: story.facts.clone(),
         boot_id: String::new(),
         target: story.target.clone(),
+        targets: Vec::new(),
         anchor: Anchor { monotonic: Nanos(0), realtime: anchor },
         status: Status::Running,
         overhead: Overhead::default(),
@@ -100,6 +101,7 @@ fn study(story: &Story, feeds: &[Feed]) -> Study {
         facts: None,
         metric: IndexMap::new(),
         disk: None,
+        target: IndexMap::new(),
     }
 }
 
@@ -119,7 +121,7 @@ fn plan(benchmark: Option<&Benchmark>) -> Plan {
     Plan {
         order,
         cases: vec![case],
-        slots: vec![Slot { case: 0, iteration: 0, block: 0, warmup: false }],
+        slots: vec![Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }],
         metrics: IndexMap::from([(benchmark.workload.clone(), metrics)]),
         ..Plan::default()
     }

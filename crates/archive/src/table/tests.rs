@@ -49,8 +49,8 @@ fn the_format_page_has_every_column_as_it_is() {
     let factors = indexmap::IndexMap::from([("NAME".to_owned(), Vec::new())]);
     let plan = perflab_model::Plan { factors, ..perflab_model::Plan::default() };
     let tables = [
-        ("samples", crate::samples::columns(&plan)),
-        ("iterations", crate::iterations::columns(&plan)),
+        ("samples", crate::samples::columns(&plan, true)),
+        ("iterations", crate::iterations::columns(&plan, true)),
         ("stacks/frames", crate::stacks::frame_columns()),
         ("stacks/tree", crate::stacks::tree_columns()),
         ("stacks/CASE", crate::stacks::sample_columns()),

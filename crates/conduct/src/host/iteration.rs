@@ -112,6 +112,7 @@ fn measured(
     };
     let sample = |measured: perflab_workload::Measured| Sample {
         boot: 0,
+        target: None,
         case: slot.case,
         iteration: slot.iteration,
         primary: primary(&measured.metric.name),

@@ -20,7 +20,7 @@ impl Stream {
 
     /// Sends one event, stamped now. An error means that its consumer is gone.
     pub(super) fn send(&self, what: What) -> Result<(), ConductError> {
-        let event = Event { at: perflab_observe::monotonic_now(), what };
+        let event = Event::new(perflab_observe::monotonic_now(), what);
         self.sink.send(event).map_err(|_| ConductError::NobodyListens)
     }
 

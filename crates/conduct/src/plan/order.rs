@@ -26,7 +26,7 @@ pub(super) fn slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 }
 
 fn one_case(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
-    let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup };
+    let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup, boot: 0 };
     (0..rules.warmup).map(slot(true)).chain((0..rules.iterations).map(slot(false)))
 }
 
@@ -39,7 +39,7 @@ fn randomised(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 
 fn shuffled(cases: u32, block: u32, warmup: bool, random: &mut ChaCha8Rng) -> Vec<Slot> {
     let mut slots: Vec<Slot> =
-        (0..cases).map(|case| Slot { case, iteration: block, block, warmup }).collect();
+        (0..cases).map(|case| Slot { case, iteration: block, block, warmup, boot: 0 }).collect();
     slots.shuffle(random);
     slots
 }

@@ -86,7 +86,11 @@ fn knob(
             level.value.number().filter(|which| *which > 0.0).map(|which| Knob::DropCaches(which as u8))
         }
         // `disk::wanted` and the plan take care of these.
-        FactorKind::Parameter | FactorKind::Environment | FactorKind::Disk | FactorKind::Label => None,
+        FactorKind::Parameter
+        | FactorKind::Environment
+        | FactorKind::Disk
+        | FactorKind::Label
+        | FactorKind::Targets => None,
     })
 }
 

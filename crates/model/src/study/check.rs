@@ -41,6 +41,7 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
         }
     }
     disk(study, &mut found);
+    super::check_target::problems(study, &mut found);
     found
 }
 

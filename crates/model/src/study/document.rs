@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, WorkloadUse};
+use super::{Factor, TargetUse, WorkloadUse};
 use crate::Value;
 use crate::quantity::Span;
 
@@ -40,9 +40,20 @@ pub struct Study {
     /// Metrics that decide, with the change that matters: `[metric.triad] margin = "2%"`.
     #[serde(default)]
     pub metric: IndexMap<String, MetricChoice>,
+    /// Where the cases run, by a name of your choice; on this host where left out. All targets work in step: every
+    /// iteration begins at the same instant in all of them.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub target: IndexMap<String, TargetUse>,
     /// Where file-system workloads write; a temporary directory where left out.
     #[serde(default)]
     pub disk: Option<Disk>,
+}
+
+impl Study {
+    /// How many targets the study has; none means that the cases run on this host.
+    pub fn targets(&self) -> u32 {
+        self.target.values().fold(0, |sum, target| sum.saturating_add(target.count))
+    }
 }
 
 /// `[run]`
@@ -64,6 +75,43 @@ pub struct RunRules {
     /// How long the monitors watch the system at rest, before the first iteration and again after the last
     /// setting is undone: a baseline, and what stays behind. Nothing where left out.
     pub quiet: Span,
+    /// With targets: how often they are started anew. Each start holds all iterations, and is the unit of comparison.
+    #[serde(skip_serializing_if = "is_one")]
+    pub boots: u32,
+    /// With targets: what happens when one dies, hangs or cannot be understood.
+    #[serde(skip_serializing_if = "OnLost::is_default")]
+    pub on_lost_target: OnLost,
+    /// With targets: how long one may be silent before it is given up. It is asked for the time every second.
+    #[serde(skip_serializing_if = "is_patience")]
+    pub lost_after: Span,
+}
+
+/// What happens when a target is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnLost {
+    /// the run ends there: settings are undone, what was measured is kept
+    #[default]
+    Stop,
+    /// the iteration is marked as failed, and those that are left go on
+    Continue,
+}
+
+impl OnLost {
+    fn is_default(&self) -> bool {
+        *self == OnLost::default()
+    }
+}
+
+/// Two boots of a loaded host's guests have been seen to take a quarter of a minute without a word.
+const PATIENCE: Span = Span(crate::Nanos(30_000_000_000));
+
+fn is_one(boots: &u32) -> bool {
+    *boots == 1
+}
+
+fn is_patience(span: &Span) -> bool {
+    *span == PATIENCE
 }
 
 impl Default for RunRules {
@@ -76,6 +124,9 @@ impl Default for RunRules {
             time_limit: Span(crate::Nanos(600_000_000_000)),
             total_time_limit: None,
             quiet: Span(crate::Nanos(0)),
+            boots: 1,
+            on_lost_target: OnLost::default(),
+            lost_after: PATIENCE,
         }
     }
 }

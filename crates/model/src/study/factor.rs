@@ -21,8 +21,21 @@ pub struct Factor {
     /// parameter, environment: only for this workload of the study.
     #[serde(default)]
     pub workload: Option<String>,
+    /// sysctl, file, drop-caches, commands: which side it is turned on, in a study with targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Side>,
     /// At least one; the first is the baseline. drop-caches: 0 (none), 1, 2 or 3.
     pub levels: Vec<Level>,
+}
+
+/// Which side of a study with targets a setting belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// the machine that perflab runs on
+    Host,
+    /// every target
+    Guest,
 }
 
 /// What turning a factor means.
@@ -45,6 +58,8 @@ pub enum FactorKind {
     Commands,
     /// what only a person can change (the booted kernel): named with `--set factor=level`, one level a run
     Label,
+    /// how many of the study's targets take part: 1, 2, 4; the others wait
+    Targets,
 }
 
 impl fmt::Display for FactorKind {
@@ -58,6 +73,7 @@ impl fmt::Display for FactorKind {
             FactorKind::Disk => "disk",
             FactorKind::Commands => "commands",
             FactorKind::Label => "label",
+            FactorKind::Targets => "targets",
         })
     }
 }

@@ -97,6 +97,28 @@ fn the_schema_names_every_table() {
 }
 
 #[test]
+fn targets_are_checked_with_what_refers_to_them() {
+    let targets = "[target.guest]\nkind = \"process\"\ncount = 2\n[factor.guests]\nkind = \"targets\"\nlevels = [1, 2]\n";
+    let study = Source::new("s.toml", format!("{GOOD}{targets}")).read().unwrap();
+    assert_eq!((study.targets(), study.run.boots), (2, 1));
+    let said = complaint(&format!("{GOOD}{}", targets.replace("[1, 2]", "[1, 3]")));
+    assert!(said.contains("`3` is no number of targets; from 1 to 2"), "{said}");
+    let said = complaint(&format!("{GOOD}{}", targets.replace("process", "ssh")));
+    assert!(said.contains("needs `address`"), "{said}");
+    let said = complaint(&GOOD.replace("kind = \"drop-caches\"", "kind = \"drop-caches\"\non = \"guest\""));
+    assert!(said.contains("the study has no targets"), "{said}");
+    let said = complaint(&GOOD.replace("iterations = 8", "iterations = 8\nboots = 2"));
+    assert!(said.contains("there is nothing to start anew"), "{said}");
+}
+
+#[test]
+fn a_study_without_targets_is_stored_without_a_word_of_them() {
+    let study = Source::new("s.toml", GOOD).read().unwrap();
+    let stored = serde_json::to_string(&study).unwrap();
+    assert!(!["target", "boots", "lost"].iter().any(|word| stored.contains(word)), "{stored}");
+}
+
+#[test]
 fn a_factor_over_the_disk_needs_a_disk_and_a_key_that_varies() {
     let text = GOOD
         .replace("kind = \"drop-caches\"\nlevels = [0, 3]", "kind = \"disk\"\nlevels = [\"ext4\", \"ext9\"]");

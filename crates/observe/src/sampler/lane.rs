@@ -130,6 +130,6 @@ impl Lane {
     }
 
     fn send(&self, at: Nanos, what: What, sink: &Sender<Event>) -> Result<(), Deaf> {
-        sink.send(Event { at, what })
+        sink.send(Event::new(at, what))
     }
 }

@@ -91,7 +91,7 @@ fn refuse(names: Vec<String>, at: Nanos, error: &str, sink: &Sender<Event>) {
         let reason = format!("cannot start the monitors' thread: {error}");
         let gap = Gap { monitor, from: at, to: None, reason };
         // A sink that nobody reads is nobody's loss.
-        sink.send(Event { at, what: What::Gap(gap) }).ok();
+        sink.send(Event::new(at, What::Gap(gap))).ok();
     }
 }
 

@@ -81,6 +81,7 @@ fn record(slots: &[Vec<String>]) -> RunRecord {
 fn sample(row: &[String]) -> Sample {
     Sample {
         boot: 0,
+        target: None,
         case: number(row, 0),
         iteration: number(row, 1),
         metric: row[2].clone(),
@@ -95,11 +96,12 @@ fn sample(row: &[String]) -> Sample {
 
 fn iteration(slot: u32, row: &[String]) -> Iteration {
     let outcome = if row[5].is_empty() { Outcome::Ok } else { Outcome::Failed { reason: row[5].clone() } };
-    Iteration { slot, outcome, start: Nanos(number(row, 3)), end: Nanos(number(row, 4)) }
+    Iteration { target: None, slot, outcome, start: Nanos(number(row, 3)), end: Nanos(number(row, 4)) }
 }
 
 fn manifest(slots: &[Vec<String>]) -> Manifest {
     let slot = |row: &Vec<String>| Slot {
+        boot: 0,
         case: number(row, 0),
         iteration: number(row, 1),
         block: number(row, 1),
@@ -125,6 +127,7 @@ fn manifest(slots: &[Vec<String>]) -> Manifest {
         facts: facts(),
         boot_id: "5d1c8f6e-0000-4000-8000-000000000000".into(),
         target: "host".into(),
+        targets: Vec::new(),
         anchor: Anchor { monotonic: Nanos(0), realtime: Nanos(1_795_275_500_000_000_000) },
         status: Status::Failed,
         overhead: Overhead {
