@@ -78,6 +78,18 @@ pub enum AnalyzeError {
         /// Where.
         side: String,
     },
+    /// `--baseline` names a level that the factor has not.
+    #[error("no level `{level}` of factor `{factor}` in `{side}`: it has {}", known.join(", "))]
+    UnknownLevel {
+        /// The factor.
+        factor: String,
+        /// What was asked for.
+        level: String,
+        /// Where.
+        side: String,
+        /// The levels that it has.
+        known: Vec<String>,
+    },
     /// A confidence that makes no interval.
     #[error("confidence {value} is not between 0.5 and 1: write 0.95 for 95 %")]
     Confidence {

@@ -10,6 +10,9 @@
 //! | [`comparison`] | the answer: rows, and everything needed to print or store it |
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
+//! | [`mmtests`] | the tables that MMTests prints for the same data |
+//! | [`recap`] | all rows together: gains and their geometric mean |
+//! | [`statistic`] | numbers about one side, by name |
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`slab`] | where the memory of kernel objects goes |
@@ -51,13 +54,16 @@ mod flag;
 pub mod flame;
 pub mod gate;
 mod judge;
+pub mod mmtests;
 mod needed;
 mod options;
 mod planned;
+pub mod recap;
 mod rows;
 mod seen;
 mod side;
 pub mod slab;
+pub mod statistic;
 pub mod warning;
 
 pub use compare::{compare, compare_by_factor};
@@ -69,5 +75,7 @@ pub use error::AnalyzeError;
 pub use flag::Flag;
 pub use gate::Gate;
 pub use options::Options;
+pub use recap::{Recap, recap};
 pub use side::Side;
+pub use statistic::Statistic;
 pub use warning::Warning;

@@ -14,11 +14,19 @@ pub struct Options {
     pub metrics: Vec<String>,
     /// Only workloads of these names in the study; all where empty.
     pub workloads: Vec<String>,
+    /// The level that others are compared with by a factor; its first where absent.
+    pub baseline: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { confidence: 0.95, default_margin: 0.03, metrics: Vec::new(), workloads: Vec::new() }
+        Options {
+            confidence: 0.95,
+            default_margin: 0.03,
+            metrics: Vec::new(),
+            workloads: Vec::new(),
+            baseline: None,
+        }
     }
 }
 

@@ -150,6 +150,7 @@ pub struct Run {
 
 /// `perflab compare`
 #[derive(Debug, Args)]
+#[command(after_long_help = COMPARE)]
 pub struct Compare {
     /// The baseline, then one or more candidates; with --by, the one run (or its repetitions)
     #[arg(required = true, value_name = "RUN")]
@@ -157,6 +158,21 @@ pub struct Compare {
     /// Compare the levels of this factor within the run, the first level being the baseline
     #[arg(long, value_name = "FACTOR")]
     pub by: Option<String>,
+    /// What to compare with: one of the runs, or a level of the factor (default: the first)
+    #[arg(long, value_name = "RUN|LEVEL")]
+    pub baseline: Option<String>,
+    /// How the table looks, and which figures it shows
+    #[arg(long, value_enum, default_value_t = StyleName::Perflab)]
+    pub style: StyleName,
+    /// All rows together: gains and their geometric mean, with its members
+    #[arg(long)]
+    pub ratio: bool,
+    /// Statistics to show: n, min, max, mean, hmean, gmean, median, trimmed, sd, cv, mad, iqr, p99, best95, tail95
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub stat: Vec<String>,
+    /// With --style mmtests: rows that say which means are marked and how far apart their bands are
+    #[arg(long)]
+    pub significance: bool,
     /// Exit with 5 where this is found: `worse`, `worse:2%` (worse by more than 2 %), `unclear`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
     pub fail_if: Option<String>,
@@ -169,6 +185,24 @@ pub struct Compare {
     /// The relative change that matters, where a study gives none for the metric
     #[arg(long, default_value = "3%", value_name = "PERCENT")]
     pub margin: String,
+}
+
+const COMPARE: &str = "\
+Examples:
+  perflab compare before after                      verdicts, with intervals
+  perflab compare v1 v2 v3 --baseline v2            more than two, against any of them
+  perflab compare @latest --by pages                the levels of a factor within one run
+  perflab compare before after --ratio              gains and their geometric mean
+  perflab compare before after --stat mean,p99,max  other statistics beside the verdict
+  perflab compare before after --style mmtests      the table that compare-mmtests.pl prints";
+
+/// The looks of `--style`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StyleName {
+    /// verdicts with intervals
+    Perflab,
+    /// the rows and figures of MMTests' compare-mmtests.pl
+    Mmtests,
 }
 
 /// `perflab report`

@@ -17,7 +17,7 @@ use crate::{AnalyzeError, Options, Side};
 pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result<Comparison, AnalyzeError> {
     options.checked()?;
     common::has_runs(&[side])?;
-    let levels = levels(side, factor)?;
+    let levels = baseline_first(levels(side, factor)?, factor, side, options)?;
     let mut index = Index::default();
     let mut tables = levels.iter().map(|level| {
         let selection =
@@ -33,6 +33,24 @@ pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result
     let mut found = finish(index, ours, theirs, overall::of_sides(&[side]), options)?;
     found.by = Some(factor.into());
     Ok(found)
+}
+
+/// The levels with the wanted baseline in front.
+fn baseline_first(
+    mut levels: Vec<String>,
+    factor: &str,
+    side: &Side,
+    options: &Options,
+) -> Result<Vec<String>, AnalyzeError> {
+    let Some(wanted) = &options.baseline else { return Ok(levels) };
+    let at = levels.iter().position(|level| level == wanted).ok_or_else(|| AnalyzeError::UnknownLevel {
+        factor: factor.into(),
+        level: wanted.clone(),
+        side: side.name.clone(),
+        known: levels.clone(),
+    })?;
+    levels.get_mut(..=at).unwrap_or_default().rotate_right(1);
+    Ok(levels)
 }
 
 /// Its levels that were run, in the order of the study.

@@ -1,8 +1,9 @@
 //! `perflab compare`
 
-use perflab_analyze::{Comparison, Gate, Options, compare, compare_by_factor};
+use perflab_analyze::{Comparison, Gate, Options, Statistic, compare, compare_by_factor, mmtests, recap};
+use perflab_present::table;
 
-use crate::arguments;
+use crate::arguments::{self, StyleName};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::sides;
@@ -10,13 +11,9 @@ use crate::sides;
 /// Compares runs, or the levels of a factor within one.
 pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
+    let statistics = statistics(wanted)?;
     let comparison = comparison(context, wanted)?;
-    context.write(&perflab_present::table::render(
-        &comparison,
-        context.format,
-        context.width,
-        context.colour,
-    )?)?;
+    context.write(&text(context, wanted, &comparison, &statistics)?)?;
     let found = gate.map(|gate| comparison.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
         eprintln!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
@@ -24,10 +21,41 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }
 
+fn text(
+    context: &Context,
+    wanted: &arguments::Compare,
+    comparison: &Comparison,
+    statistics: &[Statistic],
+) -> anyhow::Result<String> {
+    let (format, width, colour) = (context.format, context.width, context.colour);
+    Ok(match wanted.style {
+        StyleName::Mmtests if wanted.ratio => {
+            table::mmtests::render_ratios(&mmtests::ratios(comparison), format)?
+        }
+        StyleName::Mmtests => {
+            let tables = mmtests::tables(comparison, statistics);
+            table::mmtests::render_stats(&tables, wanted.significance, format)?
+        }
+        StyleName::Perflab if wanted.ratio => table::render_recap(&recap(comparison), format, width)?,
+        StyleName::Perflab if !statistics.is_empty() => {
+            table::render_statistics(comparison, statistics, format, width, colour)?
+        }
+        StyleName::Perflab => table::render(comparison, format, width, colour)?,
+    })
+}
+
+fn statistics(wanted: &arguments::Compare) -> Result<Vec<Statistic>, Usage> {
+    let read = |text: &String| {
+        text.parse::<Statistic>().map_err(|error| Usage::new(error.to_string(), "see --help"))
+    };
+    wanted.stat.iter().map(read).collect()
+}
+
 fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {
     let archive = context.archive()?;
     let options = options(wanted)?;
-    let sides = wanted.runs.iter().map(|run| sides::side(&archive, run)).collect::<Result<Vec<_>, _>>()?;
+    let names = if wanted.by.is_some() { wanted.runs.clone() } else { baseline_first(wanted) };
+    let sides = names.iter().map(|run| sides::side(&archive, run)).collect::<Result<Vec<_>, _>>()?;
     match (&wanted.by, sides.split_first()) {
         (Some(factor), Some((side, []))) => Ok(compare_by_factor(side, factor, &options)?),
         (Some(_), _) => {
@@ -44,6 +72,17 @@ fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<
     }
 }
 
+/// The runs with the wanted baseline in front.
+fn baseline_first(wanted: &arguments::Compare) -> Vec<String> {
+    let mut runs = wanted.runs.clone();
+    let Some(baseline) = &wanted.baseline else { return runs };
+    match runs.iter().position(|run| run == baseline) {
+        Some(at) => runs.get_mut(..=at).unwrap_or_default().rotate_right(1),
+        None => runs.insert(0, baseline.clone()),
+    }
+    runs
+}
+
 fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
     if !(0.5..1.0).contains(&wanted.confidence) {
         let message = format!("--confidence {} is not between 0.5 and 1", wanted.confidence);
@@ -58,6 +97,7 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
         confidence: wanted.confidence,
         default_margin: margin / 100.0,
         metrics: wanted.metric.clone(),
+        baseline: wanted.baseline.clone().filter(|_| wanted.by.is_some()),
         ..Options::default()
     })
 }

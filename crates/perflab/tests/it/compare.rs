@@ -70,3 +70,55 @@ fn runs_that_share_a_label_are_repetitions() {
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert!(json["rows"][0]["baseline"].to_string().contains("16"), "{}", json["rows"][0]["baseline"]);
 }
+
+#[test]
+fn the_table_of_mmtests_its_ratios_and_its_notes() {
+    let laboratory = two();
+    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--significance"]);
+    assert!(said.out.contains("Hmean     speed") && said.out.contains("-50.00%"), "{}", said.out);
+    assert!(said.out.contains("Significant speed") && said.out.contains("note: *"), "{}", said.out);
+    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--ratio"]);
+    assert!(said.out.contains("Ratio speed") && said.out.contains("Gmean Higher"), "{}", said.out);
+    let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--format", "csv"]);
+    assert!(said.out.starts_with("benchmark,statistic,operation,side,value"), "{}", said.out);
+    let said = laboratory.good(&[
+        "compare",
+        "before",
+        "after",
+        "--style",
+        "mmtests",
+        "--stat",
+        "best50,best99,median",
+    ]);
+    assert!(said.out.contains("BHmean.50") && !said.out.contains("Stddev"), "{}", said.out);
+}
+
+#[test]
+fn other_statistics_gains_and_baselines() {
+    let laboratory = two();
+    laboratory.echo("third", 100);
+    let said = laboratory.good(&["compare", "before", "after", "third", "--stat", "mean,p99,n"]);
+    assert!(said.out.contains("p99 before") && said.out.contains("third"), "{}", said.out);
+    let said = laboratory.good(&["compare", "before", "after", "third", "--ratio"]);
+    assert!(said.out.contains("geometric mean") && said.out.contains("0.500"), "{}", said.out);
+    let said = laboratory.good(&["compare", "before", "after", "third", "--baseline", "after"]);
+    assert!(said.out.contains("before, third against after") && said.out.contains("better"), "{}", said.out);
+    let said = laboratory.run(&["compare", "before", "after", "--stat", "average"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("best95"), "{}", said.err);
+}
+
+#[test]
+fn another_level_may_be_the_baseline() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150, 200]",
+    );
+    laboratory.good(&["run", &study, "--quiet"]);
+    let said = laboratory.good(&["compare", "@latest", "--by", "speed", "--baseline", "150"]);
+    assert!(said.out.contains("100, 200 against 150") && said.out.contains("worse"), "{}", said.out);
+    let said = laboratory.run(&["compare", "@latest", "--by", "speed", "--baseline", "151"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("it has 100, 150, 200"), "{}", said.err);
+}

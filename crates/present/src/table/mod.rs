@@ -19,8 +19,11 @@ mod csv_rows;
 mod format;
 mod grid;
 mod markdown;
+pub mod mmtests;
 mod number;
+mod recap;
 mod stacked;
+mod statistics;
 mod wide;
 mod words;
 
@@ -30,3 +33,5 @@ mod tests;
 pub use comparison::{render, render_all};
 pub use format::{Format, NotAFormat, TableError};
 pub use grid::{Align, Cell, Column, Grid};
+pub use recap::render_recap;
+pub use statistics::render_statistics;

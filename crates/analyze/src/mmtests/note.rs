@@ -1,0 +1,161 @@
+//! Owns the notes below MMTests' tables: what was left out and why, and where MMTests itself would print something
+//! else. It refuses to repeat what the table says.
+
+use perflab_stats::Better;
+
+use super::operation::{Benchmark, Operation};
+use super::ratio::RatioRow;
+use super::report::Kind;
+use super::{band, table};
+use crate::comparison::Comparison;
+
+/// Notes of the main table.
+pub(super) fn of_table(benchmark: &Benchmark, comparison: &Comparison, limit: f64) -> Vec<String> {
+    let sides: Vec<&String> = std::iter::once(&comparison.baseline).chain(&comparison.candidates).collect();
+    let mut notes = vec![meaning(comparison, limit)];
+    notes.extend(direction(benchmark));
+    notes.extend(without_direction(benchmark));
+    for operation in &benchmark.operations {
+        for (side, name) in sides.iter().enumerate() {
+            notes.extend(left_out(operation, side, name));
+            notes.extend(star(operation, side, name, limit));
+        }
+        notes.extend(best_only(benchmark, operation));
+    }
+    notes
+}
+
+fn meaning(comparison: &Comparison, limit: f64) -> String {
+    let one_boot = comparison.rows.iter().any(|row| row.flags.contains(&crate::Flag::OneBoot));
+    let boots = if one_boot {
+        "; one boot a side: a star tells these two boots apart, the luck of a boot included"
+    } else {
+        ""
+    };
+    format!("* on the row of the mean: more than chance, q of perflab's rank test below {:.3}{boots}", limit)
+        .replace("0.050", "0.05")
+}
+
+/// MMTests has one direction a report.
+fn direction(benchmark: &Benchmark) -> Option<String> {
+    let theirs = benchmark.report.direction?;
+    let wrong = |operation: &&Operation| operation.has_direction && operation.better != theirs;
+    let names: Vec<&str> = benchmark.operations.iter().filter(wrong).map(|one| one.label.as_str()).collect();
+    let word = if theirs == Better::Lower { "lower" } else { "higher" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: MMTests takes {word} for better in all of {}, and would print these changes with the other sign and \
+             the other kind of mean",
+            names.join(", "),
+            benchmark.name,
+        )
+    })
+}
+
+fn without_direction(benchmark: &Benchmark) -> Option<String> {
+    let names: Vec<&str> =
+        benchmark.operations.iter().filter(|one| !one.has_direction).map(|one| one.label.as_str()).collect();
+    let word = if benchmark.report.direction == Some(Better::Higher) { "higher" } else { "lower" };
+    (!names.is_empty())
+        .then(|| format!("{}: no better or worse is known; signs as if {word} were better", names.join(", ")))
+}
+
+/// What a side lacks.
+fn left_out(operation: &Operation, side: usize, name: &str) -> Option<String> {
+    let values = operation.sides.get(side)?;
+    let failed = operation.failed.get(side).copied().unwrap_or(0);
+    let label = &operation.label;
+    if values.is_empty() {
+        return Some(format!(
+            "{label}: {name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"
+        ));
+    }
+    let zeros = values.iter().filter(|value| **value <= 0.0).count();
+    if zeros > 0 && operation.better == Better::Higher {
+        let text = "MMTests would drop the whole column, or take the loss for no change";
+        return Some(format!(
+            "{label}: {name} has {zeros} of {} values that are not above zero, so no harmonic mean and no ratio; {text}",
+            values.len()
+        ));
+    }
+    if values.len() == 1 {
+        return Some(format!(
+            "{label}: {name} has one value, so no deviation and no star; MMTests would print a Stddev of 0"
+        ));
+    }
+    (failed > 0)
+        .then(|| format!("{label}: {name} lost {failed} iterations that failed; MMTests would not say so"))
+}
+
+/// Where MMTests' band rule marks something else than the test.
+fn star(operation: &Operation, side: usize, name: &str, limit: f64) -> Option<String> {
+    let distance = if side == 0 { None } else { band::distance(operation, side) };
+    let (ours, theirs) = (table::is_star(operation, side, limit), distance?.abs() > 1.0);
+    let n = operation.sides.get(side)?.len();
+    let label = &operation.label;
+    match (ours, theirs) {
+        (true, false) => Some(format!(
+            "{label} ({name}): MMTests would not mark it: its bands of ± 1.96 standard deviations touch ({:+.2}s), however \
+             many samples there are",
+            distance?,
+        )),
+        (false, true) => Some(format!(
+            "{label} ({name}): MMTests would mark it ({:+.2}s); {n} values do not suffice",
+            distance?,
+        )),
+        _ => None,
+    }
+}
+
+/// A report of single values shows the best iteration and drops the others.
+fn best_only(benchmark: &Benchmark, operation: &Operation) -> Option<String> {
+    let most = operation.sides.iter().map(Vec::len).max()?;
+    (benchmark.report.kind == Kind::Singleops && most > 1).then(|| {
+        format!(
+            "{}: the mean of {most} values; MMTests would print one of them, the first in its order",
+            operation.label
+        )
+    })
+}
+
+/// Notes of the ratio table.
+pub(super) fn of_ratios(
+    benchmark: &Benchmark,
+    main: Better,
+    rows: &[RatioRow],
+    sides: &[String],
+) -> Vec<String> {
+    let turned: Vec<&str> = benchmark
+        .operations
+        .iter()
+        .filter(|operation| operation.better != main)
+        .map(|operation| operation.label.as_str())
+        .collect();
+    let mut notes: Vec<String> = Vec::new();
+    if !turned.is_empty() {
+        let list = turned.join(", ");
+        notes.push(format!(
+            "{list}: turned round (baseline / candidate), so that all ratios mean the same; MMTests would not"
+        ));
+    }
+    for (side, name) in sides.iter().enumerate() {
+        notes.extend(members(rows, side, name));
+    }
+    notes
+}
+
+/// Operations that the geometric mean of a side lacks.
+fn members(rows: &[RatioRow], side: usize, name: &str) -> Option<String> {
+    let is_there = |row: &&RatioRow| row.cells.get(side).is_some_and(Option::is_some);
+    let missing: Vec<&str> =
+        rows.iter().filter(|row| !is_there(row)).map(|row| row.operation.as_str()).collect();
+    let members = rows.len() - missing.len();
+    (side > 0 && !missing.is_empty()).then(|| {
+        format!(
+            "{name}: Gmean over {members} of {} operations, without {} (no value, or none above zero); MMTests would count \
+             each of them as 1.00",
+            rows.len(),
+            missing.join(", "),
+        )
+    })
+}

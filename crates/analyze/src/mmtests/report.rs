@@ -1,0 +1,97 @@
+//! Owns what MMTests knows of each benchmark: which rows its table has, which way it takes as good, how many decimals it
+//! prints. It refuses results. Facts from the `shellpack.yaml` files at 638401e; benchmarks that are not listed are
+//! shown as `Multiops`, lower being better there as in MMTests.
+
+use perflab_stats::Better;
+
+use crate::statistic::Statistic;
+
+/// The rows of a table, by the name that MMTests gives the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Multiops,
+    Normalisedops,
+    LeftSkew,
+    Singleops,
+}
+
+/// What MMTests knows of one benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) kind: Kind,
+    /// The direction that it takes for every metric of the benchmark; absent where it knows no such benchmark.
+    pub(super) direction: Option<Better>,
+    pub(super) decimals: Option<usize>,
+}
+
+use Better::{Higher, Lower};
+use Kind::{LeftSkew, Multiops, Normalisedops, Singleops};
+
+/// Beginning of the benchmark's name, kind, direction, decimals; the longest beginning decides.
+#[rustfmt::skip]
+const REPORTS: &[(&str, Kind, Better, usize)] = &[
+    ("aim9", Multiops, Higher, 2), ("apachebench", Multiops, Lower, 2), ("autonumabench", Multiops, Lower, 2),
+    ("blogbench", Multiops, Higher, 2), ("bonnie", Multiops, Lower, 4), ("coremark", Multiops, Higher, 2),
+    ("cyclictest", Multiops, Lower, 2), ("dbench", LeftSkew, Lower, 4), ("easywave", Multiops, Lower, 2),
+    ("ebizzy", Multiops, Higher, 2), ("fio", Multiops, Higher, 6), ("fsmark", Multiops, Higher, 2),
+    ("futexbench", Multiops, Lower, 2), ("gitcheckout", Multiops, Lower, 2), ("gitsource", Multiops, Lower, 2),
+    ("hackbench", Multiops, Lower, 4), ("io_uring", Multiops, Higher, 2), ("iperf3", Multiops, Higher, 2),
+    ("kernbench", Multiops, Lower, 2), ("kvmstart", Multiops, Lower, 2), ("libmicro", Singleops, Lower, 5),
+    ("ltp", Singleops, Lower, 2), ("nas", Multiops, Lower, 2), ("netperf", Multiops, Higher, 2),
+    ("pedsort", Multiops, Lower, 2), ("perffutexwake", Multiops, Lower, 2), ("perfnuma", Multiops, Lower, 4),
+    ("perfpipe", Normalisedops, Lower, 4), ("perfsyscall", Multiops, Lower, 4), ("pgbench", Multiops, Higher, 2),
+    ("pistress", Singleops, Lower, 2), ("pmqtest", Multiops, Lower, 2), ("poundsyscall", Multiops, Lower, 2),
+    ("redis", Singleops, Lower, 2), ("redis-memtier", Multiops, Lower, 2), ("rtmigration", Multiops, Lower, 2),
+    ("saladfork", Multiops, Lower, 2), ("schbench", Normalisedops, Lower, 2), ("sembench", Multiops, Higher, 2),
+    ("siege", Multiops, Higher, 2), ("simoop", Multiops, Lower, 2), ("specjbb", Singleops, Higher, 2),
+    ("sqlite", Multiops, Higher, 2), ("sstartup", Multiops, Lower, 2), ("stockfish", Multiops, Lower, 2),
+    ("stream", Multiops, Higher, 2), ("stressng", Multiops, Lower, 2), ("stutterp", Multiops, Lower, 4),
+    ("sysbench", Multiops, Higher, 2), ("sysbenchcpu", Multiops, Lower, 2), ("sysbenchmutex", Multiops, Lower, 2),
+    ("sysjitter", Singleops, Lower, 2), ("tbench", LeftSkew, Lower, 4), ("thpchallenge", Multiops, Lower, 2),
+    ("time_unmap", Multiops, Lower, 2), ("trunc", Multiops, Lower, 4), ("unixbenchd", Multiops, Higher, 2),
+    ("usemem", Multiops, Lower, 2), ("wis", Multiops, Higher, 2), ("xfsrepair", Multiops, Lower, 2),
+    ("xfstests", Singleops, Lower, 2), ("xsbench", Multiops, Higher, 2),
+];
+
+impl Report {
+    /// What MMTests knows of the benchmark of this name.
+    pub(super) fn of(benchmark: &str) -> Self {
+        let fitting = REPORTS.iter().filter(|(name, ..)| benchmark.starts_with(name));
+        match fitting.max_by_key(|(name, ..)| name.len()) {
+            Some((_, kind, direction, decimals)) => {
+                Report { kind: *kind, direction: Some(*direction), decimals: Some(*decimals) }
+            }
+            None => Report { kind: Multiops, direction: None, decimals: None },
+        }
+    }
+}
+
+impl Kind {
+    /// The statistics of its rows, in order, for a metric of this direction.
+    pub(super) fn statistics(self, better: Better) -> Vec<Statistic> {
+        use Statistic::{Best, BestPercentile, Max, Min};
+        let [mean, sd, variation] = moments(better);
+        match self {
+            Multiops => vec![Min, mean, sd, variation, Max, Best(95.0)],
+            Normalisedops => vec![Min, mean, Best(95.0), BestPercentile(95.0), sd, variation, Max],
+            LeftSkew => {
+                let best = [50.0, 75.0, 90.0, 99.0].map(|percent| [Best(percent), BestPercentile(percent)]);
+                [Min, mean]
+                    .into_iter()
+                    .chain(best.into_iter().flatten())
+                    .chain([sd, variation, Max])
+                    .collect()
+            }
+            Singleops => vec![mean],
+        }
+    }
+}
+
+/// Mean, standard deviation and variation: harmonic for rates, arithmetic for times.
+fn moments(better: Better) -> [Statistic; 3] {
+    use Statistic::{Harmonic, HarmonicSd, HarmonicVariation, Mean, Sd, Variation};
+    match better {
+        Lower => [Mean, Sd, Variation],
+        Higher => [Harmonic, HarmonicSd, HarmonicVariation],
+    }
+}

@@ -1,0 +1,175 @@
+//! Owns the layout of MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its
+//! readers expect. It refuses numbers of its own: what is not there is `n/a`, and the notes say why.
+
+use perflab_analyze::mmtests::{RatioTable, StatRow, StatTable};
+
+use super::advice::wrapped;
+use super::format::{Format, TableError};
+use super::grid::{Cell, Column, Grid};
+
+/// Width of a value.
+const VALUE: usize = 18;
+/// Width of a change with its brackets, and of what stands instead in a ratio table's last lines.
+const CHANGE: usize = 11;
+const FILLER: usize = 17;
+/// Where notes are broken.
+const TEXT_WIDTH: usize = 100;
+
+/// The main tables; `significance` adds the rows that say which means are marked, and how far apart the bands are.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_stats(tables: &[StatTable], significance: bool, format: Format) -> Result<String, TableError> {
+    if format == Format::Table {
+        let bodies =
+            tables.iter().map(|table| (&table.benchmark, stat_lines(table, significance), &table.notes));
+        return Ok(page(bodies.collect()));
+    }
+    let titles = ["benchmark", "statistic", "operation", "side", "value", "change_percent", "marked"];
+    let mut grid = grid(&titles);
+    for table in tables {
+        for row in &table.rows {
+            for (side, cell) in table.sides.iter().zip(&row.cells) {
+                let names = [&table.benchmark, &row.statistic, &row.operation, side]
+                    .map(|name| Cell::from(name.as_str()));
+                let value = Cell::from(cell.map(|cell| cell.value));
+                let change = Cell::from(cell.and_then(|cell| cell.change));
+                grid.add(names.into_iter().chain([
+                    value,
+                    change,
+                    Cell::from(cell.is_some_and(|cell| cell.star)),
+                ]));
+            }
+        }
+    }
+    grid.render(format, None, false)
+}
+
+/// The ratio tables.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_ratios(tables: &[RatioTable], format: Format) -> Result<String, TableError> {
+    if format == Format::Table {
+        let bodies = tables.iter().map(|table| (&table.benchmark, ratio_lines(table), &table.notes));
+        return Ok(page(bodies.collect()));
+    }
+    let mut grid = grid(&["benchmark", "operation", "side", "ratio", "change_percent", "distance"]);
+    for table in tables {
+        for row in &table.rows {
+            for (side, cell) in table.sides.iter().zip(&row.cells) {
+                let names = [&table.benchmark, &row.operation, side].map(|name| Cell::from(name.as_str()));
+                let numbers = [cell.map(|c| c.ratio), cell.map(|c| c.change), cell.and_then(|c| c.distance)];
+                grid.add(names.into_iter().chain(numbers.map(Cell::from)));
+            }
+        }
+        for (side, mean) in table.sides.iter().zip(&table.geometric) {
+            let names = [table.benchmark.as_str(), "Gmean", side].map(Cell::from);
+            grid.add(names.into_iter().chain([Cell::from(*mean)]));
+        }
+    }
+    grid.render(format, None, false)
+}
+
+fn grid(titles: &[&str]) -> Grid {
+    Grid::new(titles.iter().map(|title| Column::left(title)))
+}
+
+/// Tables one below the other; several are told apart by their names.
+fn page(tables: Vec<(&String, Vec<String>, &Vec<String>)>) -> String {
+    let many = tables.len() > 1;
+    let mut lines = Vec::new();
+    for (name, body, notes) in tables {
+        if many {
+            lines.extend((!lines.is_empty()).then(String::new));
+            lines.push(name.clone());
+        }
+        lines.extend(body);
+        lines.extend((!notes.is_empty()).then(String::new));
+        lines.extend(notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), TEXT_WIDTH, "", "  ")));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn stat_lines(table: &StatTable, significance: bool) -> Vec<String> {
+    let statistic = longest(table.rows.iter().map(|row| row.statistic.as_str()));
+    let operation = longest(table.rows.iter().map(|row| row.operation.as_str()));
+    let line = |row: &StatRow| {
+        let head = format!("{:<statistic$} {:<operation$}", row.statistic, row.operation);
+        let cells = row.cells.iter().map(|cell| match cell {
+            Some(cell) => {
+                let value = cell.value;
+                let decimals = table.decimals;
+                format!("{value:VALUE$.decimals$}{}", change(cell.change, cell.star))
+            }
+            None => format!("{:>VALUE$}{}", "n/a", change(None, false)),
+        });
+        head + &cells.collect::<String>()
+    };
+    let mut lines = header(&table.sides, statistic + 1 + operation);
+    lines.extend(table.rows.iter().map(line));
+    if significance {
+        lines.extend(table.significant.iter().map(|row| line(row) + &" ".repeat(VALUE)));
+    }
+    lines
+}
+
+/// ` (  12.50%)`, or ` *  12.50%*` where it is marked.
+fn change(change: Option<f64>, star: bool) -> String {
+    let text = change.map_or_else(|| "    n/a ".into(), |change| format!("{change:7.2}%"));
+    if star { format!(" *{text}*") } else { format!(" ({text})") }
+}
+
+fn ratio_lines(table: &RatioTable) -> Vec<String> {
+    let width = "Ratio ".len() + longest(table.rows.iter().map(|row| row.operation.as_str()));
+    let decimals = table.decimals;
+    let mut lines = header(&table.sides, width);
+    for row in &table.rows {
+        let cells = row.cells.iter().map(|cell| match cell {
+            Some(cell) => {
+                let distance = cell.distance.map_or_else(|| "n/a".into(), |s| format!("{s:+.2}s"));
+                format!("{:VALUE$.decimals$} ({:.2}%) ({distance})", cell.ratio, cell.change)
+            }
+            None => format!("{:>VALUE$} (n/a) (n/a)", "n/a"),
+        });
+        lines.push(format!("{:<width$}{}", format!("Ratio {}", row.operation), cells.collect::<String>()));
+    }
+    let summary = |title: &str, values: Vec<Option<f64>>| {
+        let cell = |value: Option<f64>| {
+            let text = value.map_or_else(|| "n/a".into(), |value| format!("{value:.decimals$}"));
+            format!("{text:>VALUE$}{}", " ".repeat(FILLER))
+        };
+        let title = format!("{title} {}", table.direction);
+        format!("{title:<width$}{}", values.into_iter().map(cell).collect::<String>())
+    };
+    for (index, title) in ["Dmean", "Dmin ", "Dmax "].into_iter().enumerate() {
+        let values = table.distances.iter().map(|all| all.and_then(|all| all.get(index).copied()));
+        lines.push(summary(title, values.collect()));
+    }
+    lines.push(summary("Gmean", table.geometric.clone()));
+    lines
+}
+
+/// The names of the sides on two lines.
+fn header(sides: &[String], width: usize) -> Vec<String> {
+    let names: Vec<(&str, &str)> = sides.iter().map(|side| split(side)).collect();
+    let line = |part: fn(&(&str, &str)) -> String| {
+        let cells = names.iter().map(|pair| format!("{:>1$}", part(pair), VALUE + CHANGE));
+        format!("{:width$}{}", "", cells.collect::<String>())
+    };
+    vec![line(|pair| pair.0.into()), line(|pair| pair.1.into())]
+}
+
+/// `5.6.0-rc3-patched` is 5.6.0-rc3 and patched.
+fn split(name: &str) -> (&str, &str) {
+    let Some(first) = name.find('-') else { return (name, "") };
+    let rest = name.get(first + 1..).unwrap_or_default();
+    let is_candidate =
+        rest.strip_prefix("rc").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let end = if is_candidate { rest.find('-').map_or(name.len(), |at| first + 1 + at) } else { first };
+    (name.get(..end).unwrap_or(name), name.get(end + 1..).unwrap_or_default())
+}
+
+fn longest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
