@@ -33,19 +33,29 @@ pub(crate) fn differences(
     candidate: &[RunRecord],
 ) -> Vec<FactDifference> {
     let Some(first) = baseline.first() else { return Vec::new() };
-    let all = candidate.iter().flat_map(|run| first.manifest.facts.differences(&run.manifest.facts));
     let mut found: Vec<FactDifference> = Vec::new();
-    for difference in all {
+    for difference in candidate.iter().flat_map(|run| between(first, name, run)) {
         if !found.iter().any(|known| known.key == difference.key) {
-            found.push(FactDifference {
-                key: difference.key.into(),
-                candidate_name: name.into(),
-                baseline: difference.ours.map(ToString::to_string),
-                candidate: difference.theirs.map(ToString::to_string),
-                important: rank(difference.key) < IMPORTANT.len(),
-            });
+            found.push(difference);
         }
     }
+    found.sort_by_key(|difference| rank(&difference.key));
+    found
+}
+
+/// Facts that differ between two runs, the likely causes first.
+pub(crate) fn between(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<FactDifference> {
+    let all = baseline.manifest.facts.differences(&candidate.manifest.facts);
+    let mut found: Vec<FactDifference> = all
+        .into_iter()
+        .map(|difference| FactDifference {
+            key: difference.key.into(),
+            candidate_name: name.into(),
+            baseline: difference.ours.map(ToString::to_string),
+            candidate: difference.theirs.map(ToString::to_string),
+            important: rank(difference.key) < IMPORTANT.len(),
+        })
+        .collect();
     found.sort_by_key(|difference| rank(&difference.key));
     found
 }

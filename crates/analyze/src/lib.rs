@@ -13,6 +13,7 @@
 //! | [`mmtests`] | the tables that MMTests prints for the same data |
 //! | [`recap`] | all rows together: gains and their geometric mean |
 //! | [`statistic`] | numbers about one side, by name |
+//! | [`mod@history`] | a metric over the runs of an archive: steps, and the newest run |
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`slab`] | where the memory of kernel objects goes |
@@ -53,6 +54,7 @@ mod families;
 mod flag;
 pub mod flame;
 pub mod gate;
+pub mod history;
 mod judge;
 pub mod mmtests;
 mod needed;
@@ -74,6 +76,7 @@ pub use environment::FactDifference;
 pub use error::AnalyzeError;
 pub use flag::Flag;
 pub use gate::Gate;
+pub use history::{Guard, History, guard, history};
 pub use options::Options;
 pub use recap::{Recap, recap};
 pub use side::Side;

@@ -79,7 +79,9 @@ const WORDS: &[(&str, Statistic)] = &[
     ("iqr", Statistic::Quartiles),
 ];
 
-const WITH_PERCENT: &[(&str, fn(f64) -> Statistic)] =
+type WithPercent = (&'static str, fn(f64) -> Statistic);
+
+const WITH_PERCENT: &[WithPercent] =
     &[("best", Statistic::Best), ("tail", Statistic::BestPercentile), ("p", Statistic::Percentile)];
 
 impl FromStr for Statistic {

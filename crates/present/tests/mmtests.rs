@@ -100,7 +100,7 @@ fn point_last(label: &str) -> &str {
 /// A table without its notes, and with marks taken off: those are ours.
 fn figures(text: &str) -> String {
     let lines = text.lines().take_while(|line| !line.is_empty());
-    let plain = lines.map(|line| line.replace('*', "|").replace('(', "|").replace(')', "|") + "\n");
+    let plain = lines.map(|line| line.replace(['*', '(', ')'], "|") + "\n");
     plain.collect::<String>().replace("usecs/op", "usecs-op")
 }
 

@@ -82,7 +82,7 @@ pub use modes::{TwoModes, two_modes};
 pub use one_mode::{OneMode, one_mode};
 pub use outliers::{OUTLIER_LIMIT, Outlier, outliers};
 pub use planning::{Goal, Noise, Pairing, Plan};
-pub use prediction::{prediction_interval, prediction_interval_log};
+pub use prediction::{prediction_interval, prediction_interval_log, prediction_p};
 pub use pseudo_median::{WalshAverages, pseudo_median_ratio, pseudo_median_shift};
 pub use quantile_interval::{expected_exceedances, harrell_davis, quantile_with_interval};
 pub use relative_spread::{coefficient_of_variation, quartile_coefficient};

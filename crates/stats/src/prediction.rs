@@ -4,8 +4,9 @@
 use crate::StatsError;
 use crate::centre::mean;
 use crate::interval::{Estimate, Method};
-use crate::sample::{at_least, logarithms};
+use crate::sample::{at_least, checked, logarithms};
 use crate::spread::sd;
+use crate::student::two_sided;
 use crate::welch::around;
 
 /// Mean of a history and the interval x̄ ± t s √(1 + 1/n) that holds one more value with the confidence given, were
@@ -28,4 +29,40 @@ pub fn prediction_interval(history: &[f64], confidence: f64) -> Result<Estimate,
 /// As [`prediction_interval`]; also a value that is not above zero.
 pub fn prediction_interval_log(history: &[f64], confidence: f64) -> Result<Estimate, StatsError> {
     prediction_interval(&logarithms(history)?, confidence)?.exp()
+}
+
+/// Two-sided p-value of one more value, were it from the same normal distribution as the history: that of
+/// t = (x - x̄) / (s √(1 + 1/n)) with n - 1 degrees of freedom; at or below α exactly where the value lies outside
+/// [`prediction_interval`] at 1 - α. A history without spread gives 1 or 0. Source: as there.
+///
+/// # Errors
+/// As [`prediction_interval`]; also a value that is not finite.
+pub fn prediction_p(history: &[f64], value: f64) -> Result<f64, StatsError> {
+    let n = at_least(history, 2)?.len() as f64;
+    checked(&[value])?;
+    let (distance, spread) = (value - mean(history)?, sd(history)?);
+    if spread == 0.0 {
+        return Ok(if distance == 0.0 { 1.0 } else { 0.0 });
+    }
+    Ok(two_sided(distance / (spread * (1.0 + n.recip()).sqrt()), n - 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p_is_one_minus_the_confidence_at_the_limits_of_the_interval() {
+        let history = [10.1, 9.9, 10.3, 10.0, 9.8, 10.2];
+        for confidence in [0.5, 0.9, 0.95, 0.999] {
+            let interval = prediction_interval(&history, confidence).unwrap().interval.unwrap();
+            for limit in [interval.low, interval.high] {
+                let p = prediction_p(&history, limit).unwrap();
+                assert!((p - (1.0 - confidence)).abs() < 1e-9, "{p} {confidence}");
+            }
+        }
+        assert_eq!(prediction_p(&[2.0; 4], 2.0), Ok(1.0));
+        assert_eq!(prediction_p(&[2.0; 4], 2.1), Ok(0.0));
+        assert!(prediction_p(&history, f64::NAN).is_err());
+    }
 }

@@ -32,7 +32,7 @@ fn meaning(comparison: &Comparison, limit: f64) -> String {
     } else {
         ""
     };
-    format!("* on the row of the mean: more than chance, q of perflab's rank test below {:.3}{boots}", limit)
+    format!("* on the row of the mean: more than chance, q of perflab's rank test below {limit:.3}{boots}")
         .replace("0.050", "0.05")
 }
 

@@ -1,0 +1,242 @@
+//! Owns the judgement of the newest run against its history. It refuses a history that is too short to know its own noise,
+//! and says so.
+//!
+//! Two questions, both over the stretch since the last step before the newest run: does the newest value fall out of the
+//! prediction interval of those before it (one family, Benjamini and Hochberg's q); and does E-divisive see a step for the
+//! worse among the last runs, which a slow single-run test would miss. Only changes beyond the margin count.
+
+use perflab_model::Unit;
+use perflab_stats::{benjamini_hochberg, prediction_interval, prediction_p};
+use serde::Serialize;
+
+use super::{History, MetricHistory, SHORTEST, steps};
+use crate::comparison::{Change, Interval, Scale, Verdict};
+use crate::{AnalyzeError, Options};
+
+/// Fewest runs before the newest one that make a history.
+const FEWEST: usize = 5;
+/// A step alarms while no more runs than these lie behind it.
+const RECENT: usize = 10;
+
+/// The newest run against its history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Guard {
+    /// The newest run.
+    pub run: String,
+    /// One row a series that the newest run has.
+    pub rows: Vec<GuardRow>,
+    /// Series that the run before had and the newest has not, as `case, metric`.
+    pub lost: Vec<String>,
+    /// How the numbers came about.
+    pub notes: Vec<String>,
+}
+
+/// One series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GuardRow {
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Whether the metric decides or explains.
+    pub primary: bool,
+    /// The newest value.
+    pub value: f64,
+    /// Runs of the reference: those since the last step before the newest run.
+    pub runs: usize,
+    /// Where the newest value was expected, at the confidence asked for; absent where the reference is too short.
+    pub expected: Option<Interval>,
+    /// From the reference to the newest value.
+    pub change: Option<Change>,
+    /// How surprising the newest value is.
+    pub p: Option<f64>,
+    /// The same, adjusted for all series.
+    pub q: Option<f64>,
+    /// What it means.
+    pub verdict: Verdict,
+    /// Why it alarms, if it does.
+    pub alarm: Option<Alarm>,
+}
+
+/// An alarm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Alarm {
+    /// What was seen.
+    pub reason: Reason,
+    /// The last run that was good.
+    pub last_good: String,
+    /// The first run that was not.
+    pub first_bad: String,
+    /// The size of the change for the worse, and its interval where it has one.
+    pub change: Change,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// the newest value falls out of its history
+    Outside,
+    /// a step for the worse among the last runs
+    Step,
+}
+
+/// Judges the newest run of a history.
+///
+/// # Errors
+/// A history of one run; numbers that no statistic takes.
+pub fn guard(history: &History, options: &Options) -> Result<Guard, AnalyzeError> {
+    let (newest, before) =
+        history.runs.split_last().ok_or_else(|| AnalyzeError::NoRun { side: "the history".into() })?;
+    if before.is_empty() {
+        return Err(AnalyzeError::NoCandidate { baseline: newest.id.clone() });
+    }
+    let last = before.len();
+    let in_newest = |series: &&MetricHistory| series.points.last().is_some_and(|point| point.run == last);
+    let mut rows = Vec::new();
+    for series in history.series.iter().filter(in_newest) {
+        rows.push(row(series, history, options)?);
+    }
+    settle(&mut rows, history, options);
+    let had = |series: &&MetricHistory| series.points.last().is_some_and(|point| point.run + 1 == last);
+    let lost =
+        history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
+    Ok(Guard { run: newest.id.clone(), rows, lost: lost.collect(), notes: notes(options) })
+}
+
+fn notes(options: &Options) -> Vec<String> {
+    let percent = options.confidence * 100.0;
+    vec![format!(
+        "expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
+         Hochberg's; alarms: worse, beyond the margin, and either q below {:.2} or a step (E-divisive) among the last \
+         {RECENT} runs",
+        1.0 - options.confidence
+    )]
+}
+
+/// Everything but q and what follows from it.
+fn row(series: &MetricHistory, history: &History, options: &Options) -> Result<GuardRow, AnalyzeError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let error = |source| AnalyzeError::Statistic {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        source,
+    };
+    let (value, before) = values.split_last().map_or((0.0, &[][..]), |(value, before)| (*value, before));
+    let start = steps::places(before).map_err(error)?.last().map_or(0, |(at, _)| *at);
+    let reference = before.get(start..).unwrap_or_default();
+    let mut row = GuardRow {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        unit: series.unit.clone(),
+        primary: series.primary,
+        value,
+        runs: reference.len(),
+        expected: None,
+        change: None,
+        p: None,
+        q: None,
+        verdict: Verdict::Unclear,
+        alarm: None,
+    };
+    if reference.len() >= FEWEST {
+        predict(&mut row, reference, value, options).map_err(error)?;
+    }
+    row.alarm = stepped(series, history);
+    Ok(row)
+}
+
+fn predict(
+    row: &mut GuardRow,
+    reference: &[f64],
+    value: f64,
+    options: &Options,
+) -> Result<(), perflab_stats::StatsError> {
+    let positive = value > 0.0 && reference.iter().all(|value| *value > 0.0);
+    let scaled = |value: f64| if positive { value.ln() } else { value };
+    let past: Vec<f64> = reference.iter().map(|value| scaled(*value)).collect();
+    let on = |shift: f64| if positive { shift.exp_m1() } else { shift };
+    let back = |value: f64| if positive { value.exp() } else { value };
+    let found = prediction_interval(&past, options.confidence)?;
+    let shift = scaled(value) - found.value;
+    row.expected = found.interval.map(|i| Interval { low: back(i.low), high: back(i.high), level: i.level });
+    let interval = found.interval.map(|i| {
+        let (low, high) = (scaled(value) - i.high, scaled(value) - i.low);
+        Interval { low: on(low), high: on(high), level: i.level }
+    });
+    let scale = if positive { Scale::Ratio } else { Scale::Absolute };
+    row.change = Some(Change { scale, value: on(shift), interval, narrow: None });
+    row.p = Some(prediction_p(&past, scaled(value))?);
+    Ok(())
+}
+
+/// A step for the worse among the last runs, the newest lying behind it.
+fn stepped(series: &MetricHistory, history: &History) -> Option<Alarm> {
+    let step = series.steps.last().filter(|step| step.verdict == Verdict::Worse)?;
+    let behind = series.points.len() - step.at;
+    let certain = step.change.interval.is_none_or(|i| i.low > 0.0 || i.high < 0.0);
+    let newest = history.runs.len() == series.points.last()?.run + 1;
+    (newest && certain && (SHORTEST..=RECENT).contains(&behind)).then(|| Alarm {
+        reason: Reason::Step,
+        last_good: step.last_good.clone(),
+        first_bad: step.first_bad.clone(),
+        change: step.change,
+    })
+}
+
+/// q, verdicts and the alarms that follow from them.
+fn settle(rows: &mut [GuardRow], history: &History, options: &Options) {
+    for primary in [true, false] {
+        let mut family: Vec<&mut GuardRow> =
+            rows.iter_mut().filter(|row| row.primary == primary && row.p.is_some()).collect();
+        let p_values: Vec<f64> = family.iter().filter_map(|row| row.p).collect();
+        let q_values = benjamini_hochberg(&p_values).unwrap_or_default();
+        for (row, q) in family.iter_mut().zip(q_values) {
+            row.q = Some(q);
+            judge(row, history, options);
+        }
+    }
+    for row in rows {
+        if row.alarm.is_some() {
+            row.verdict = Verdict::Worse;
+        }
+    }
+}
+
+fn judge(row: &mut GuardRow, history: &History, options: &Options) {
+    let same = |series: &&MetricHistory| {
+        series.subject == row.subject && series.metric == row.metric && series.unit == row.unit
+    };
+    let (Some(series), Some(change)) = (history.series.iter().find(same), row.change) else { return };
+    let reference = series.points.iter().rev().nth(1);
+    let Some(reference) = reference else { return };
+    let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence);
+    let margin =
+        if change.scale == Scale::Ratio { series.margin } else { series.margin * reference.value.abs() };
+    let inside = change.interval.is_some_and(|i| -margin < i.low && i.high < margin);
+    row.verdict = match (surprising, inside) {
+        (true, _) => steps::verdict(change, reference.value, series),
+        (false, true) => Verdict::Same,
+        (false, false) => Verdict::Unclear,
+    };
+    if row.verdict == Verdict::Worse && row.alarm.is_none() {
+        let id = |run: usize| history.runs.get(run).map_or(String::new(), |run| run.id.clone());
+        row.alarm = Some(Alarm {
+            reason: Reason::Outside,
+            last_good: id(reference.run),
+            first_bad: id(history.runs.len() - 1),
+            change,
+        });
+    }
+}
+
+impl Guard {
+    /// The rows that alarm. Where there are primary metrics, only they decide.
+    #[must_use]
+    pub fn alarms(&self) -> Vec<&GuardRow> {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        self.rows.iter().filter(|row| row.alarm.is_some() && (row.primary || !has_primary)).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! Owns the value of a metric in each run. It refuses to join what has different units: each unit is a series of its own.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Nanos, RunRecord, Sample};
+use perflab_stats::{median, median_with_interval};
+use serde::Serialize;
+
+use super::MetricHistory;
+use crate::comparison::{Interval, RunInfo};
+use crate::{AnalyzeError, Options};
+
+/// One run's value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryPoint {
+    /// Index of its run in [`History::runs`](super::History::runs).
+    pub run: usize,
+    /// When the run began, nanoseconds since 1970.
+    pub at: Nanos,
+    /// Median of the boots' medians, in the unit of the series.
+    pub value: f64,
+    /// Interval of the median over boots, or over iterations where there is one boot; absent where there are too few.
+    pub interval: Option<Interval>,
+    /// Values.
+    pub n: usize,
+    /// Boots.
+    pub boots: usize,
+}
+
+type Key<'a> = (String, &'a str, &'a str);
+
+/// What is known of a series before its statistics.
+struct Found<'a> {
+    sample: &'a Sample,
+    margin: Option<f64>,
+    runs: BTreeMap<usize, BTreeMap<u32, Vec<f64>>>,
+}
+
+/// All series of the runs, in the order in which they are first met.
+pub(super) fn series(runs: &[&RunRecord], options: &Options) -> Result<Vec<MetricHistory>, AnalyzeError> {
+    let mut found: IndexMap<Key<'_>, Found<'_>> = IndexMap::new();
+    for (number, run) in runs.iter().enumerate() {
+        let labels: Vec<Option<String>> = run
+            .manifest
+            .plan
+            .cases
+            .iter()
+            .map(|case| options.wants_workload(&case.workload).then(|| case.label()))
+            .collect();
+        for sample in run.samples.iter().filter(|sample| options.wants_metric(&sample.metric)) {
+            let Some(Some(label)) = labels.get(sample.case as usize) else { continue };
+            let known =
+                found.entry((label.clone(), &sample.metric, &sample.unit.0)).or_insert_with(|| Found {
+                    sample,
+                    margin: run.manifest.plan.margins.get(&sample.metric).copied(),
+                    runs: BTreeMap::new(),
+                });
+            if sample.value.is_finite() {
+                known.runs.entry(number).or_default().entry(sample.boot).or_default().push(sample.value);
+            }
+        }
+    }
+    found.retain(|_, one| !one.runs.is_empty());
+    if found.is_empty() {
+        return Err(nothing(runs, options));
+    }
+    found.into_iter().map(|(key, one)| described(key, &one, runs, options)).collect()
+}
+
+fn nothing(runs: &[&RunRecord], options: &Options) -> AnalyzeError {
+    let names: std::collections::BTreeSet<&str> =
+        runs.iter().flat_map(|run| &run.samples).map(|sample| sample.metric.as_str()).collect();
+    let filter: Vec<&str> = options.metrics.iter().chain(&options.workloads).map(String::as_str).collect();
+    AnalyzeError::NoSamples {
+        side: "the history".into(),
+        filter: filter.join(", "),
+        known: names.into_iter().take(20).map(str::to_owned).collect(),
+    }
+}
+
+fn described(
+    (subject, metric, _): Key<'_>,
+    found: &Found<'_>,
+    runs: &[&RunRecord],
+    options: &Options,
+) -> Result<MetricHistory, AnalyzeError> {
+    let error = |source| AnalyzeError::Statistic { subject: subject.clone(), metric: metric.into(), source };
+    let point = |(number, boots): (&usize, &BTreeMap<u32, Vec<f64>>)| {
+        let at = runs.get(*number).map(|run| run.manifest.anchor.realtime).unwrap_or_default();
+        point(*number, at, boots, options.confidence)
+    };
+    let points = found.runs.iter().map(point).collect::<Result<Vec<_>, _>>().map_err(error)?;
+    let Sample { unit, direction, primary, .. } = found.sample;
+    let (direction, primary): (Direction, bool) = (*direction, *primary);
+    let margin = found.margin.unwrap_or(options.default_margin);
+    Ok(MetricHistory {
+        metric: metric.into(),
+        unit: unit.clone(),
+        subject,
+        direction,
+        primary,
+        margin,
+        points,
+        steps: Vec::new(),
+    })
+}
+
+fn point(
+    run: usize,
+    at: Nanos,
+    boots: &BTreeMap<u32, Vec<f64>>,
+    confidence: f64,
+) -> Result<HistoryPoint, perflab_stats::StatsError> {
+    let medians: Vec<f64> = boots.values().map(|values| median(values)).collect::<Result<_, _>>()?;
+    let units = if let (1, Some(only)) = (boots.len(), boots.values().next()) { only } else { &medians };
+    let interval = median_with_interval(units, confidence)?.interval;
+    Ok(HistoryPoint {
+        run,
+        at,
+        value: median(&medians)?,
+        interval: interval.map(|i| Interval { low: i.low, high: i.high, level: i.level }),
+        n: boots.values().map(Vec::len).sum(),
+        boots: boots.len(),
+    })
+}
+
+/// What a history says of a run.
+pub(super) fn info(run: &RunRecord) -> RunInfo {
+    let manifest = &run.manifest;
+    RunInfo {
+        side: String::new(),
+        id: manifest.id.clone(),
+        label: manifest.label.clone(),
+        status: manifest.status,
+        order: manifest.plan.order.clone(),
+        seed: manifest.plan.seed,
+        boot_id: manifest.boot_id.clone(),
+        began: manifest.anchor.realtime,
+    }
+}

@@ -1,0 +1,124 @@
+//! Owns the steps of a series: where, how large, between which runs, and with what else. It refuses series that are too
+//! short for one.
+
+use std::collections::HashMap;
+
+use perflab_model::{Direction, RunRecord};
+use perflab_stats::{EDivisive, PairwiseShifts, StatsError};
+
+use super::{MetricHistory, SHORTEST, Step};
+use crate::comparison::{Change, Interval, Scale, Verdict};
+use crate::{AnalyzeError, Options, environment};
+
+/// As many facts are named at a step.
+const MOST_FACTS: usize = 5;
+/// Longer histories are searched from here back only: the search takes time with the square.
+pub(super) const LONGEST: usize = 1_000;
+
+/// The steps of one series.
+pub(super) fn steps(
+    series: &MetricHistory,
+    runs: &[&RunRecord],
+    options: &Options,
+) -> Result<Vec<Step>, AnalyzeError> {
+    let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
+    let error = |source| AnalyzeError::Statistic {
+        subject: series.subject.clone(),
+        metric: series.metric.clone(),
+        source,
+    };
+    let found = places(&values).map_err(error)?;
+    let ends: Vec<usize> = found.iter().map(|(at, _)| *at).chain([values.len()]).collect();
+    let mut steps = Vec::new();
+    let mut start = 0;
+    for ((at, p), end) in found.iter().zip(ends.iter().skip(1)) {
+        let (before, after) =
+            (values.get(start..*at).unwrap_or_default(), values.get(*at..*end).unwrap_or_default());
+        let change = change(before, after, options).map_err(error)?;
+        steps.extend(step(series, runs, *at, *p, change));
+        start = *at;
+    }
+    Ok(steps)
+}
+
+/// Index and p of each step, on logarithms where there are such.
+pub(super) fn places(values: &[f64]) -> Result<Vec<(usize, f64)>, StatsError> {
+    let skipped = values.len().saturating_sub(LONGEST);
+    let recent = values.get(skipped..).unwrap_or_default();
+    if recent.len() < 2 * SHORTEST {
+        return Ok(Vec::new());
+    }
+    let positive = recent.iter().all(|value| *value > 0.0);
+    let scaled: Vec<f64> =
+        if positive { recent.iter().map(|value| value.ln()).collect() } else { recent.to_vec() };
+    let found = EDivisive { shortest: SHORTEST, ..EDivisive::default() }.find(&scaled)?;
+    Ok(found.into_iter().map(|step| (step.index + skipped, step.p)).collect())
+}
+
+/// From one segment to the next.
+pub(super) fn change(before: &[f64], after: &[f64], options: &Options) -> Result<Change, StatsError> {
+    let positive = before.iter().chain(after).all(|value| *value > 0.0);
+    let shifts = if positive {
+        let logarithms = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+        PairwiseShifts::absolute(&logarithms(before), &logarithms(after))?
+    } else {
+        PairwiseShifts::absolute(before, after)?
+    };
+    let on = |shift: f64| if positive { shift.exp_m1() } else { shift };
+    let (wide, narrow) =
+        (shifts.estimate(options.confidence)?, shifts.estimate(options.narrow_confidence())?);
+    let interval = |i: perflab_stats::Interval| Interval { low: on(i.low), high: on(i.high), level: i.level };
+    Ok(Change {
+        scale: if positive { Scale::Ratio } else { Scale::Absolute },
+        value: on(wide.value),
+        interval: wide.interval.map(interval),
+        narrow: narrow.interval.map(interval),
+    })
+}
+
+fn step(series: &MetricHistory, runs: &[&RunRecord], at: usize, p: f64, change: Change) -> Option<Step> {
+    let (last, first) = (series.points.get(at.checked_sub(1)?)?, series.points.get(at)?);
+    let (good, bad) = (runs.get(last.run)?, runs.get(first.run)?);
+    let id = |run: &&RunRecord| run.manifest.id.clone();
+    let between = runs.get(last.run + 1..first.run).unwrap_or_default();
+    let differences = environment::between(good, "after", bad);
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let facts = differences.iter().filter(|fact| fact.important).take(MOST_FACTS);
+    Some(Step {
+        at,
+        last_good: id(good),
+        first_bad: id(bad),
+        between: between.iter().map(id).collect(),
+        verdict: verdict(change, last.value, series),
+        change,
+        p,
+        together: 0,
+        facts: facts
+            .map(|fact| format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate)))
+            .collect(),
+    })
+}
+
+/// What a change means for a series.
+pub(super) fn verdict(change: Change, before: f64, series: &MetricHistory) -> Verdict {
+    let margin = if change.scale == Scale::Ratio { series.margin } else { series.margin * before.abs() };
+    if change.value.abs() <= margin {
+        return Verdict::Same;
+    }
+    match (series.direction, change.value > 0.0) {
+        (Direction::Higher, true) | (Direction::Lower, false) => Verdict::Better,
+        (Direction::Higher, false) | (Direction::Lower, true) => Verdict::Worse,
+        (Direction::Neither, _) => Verdict::Unclear,
+    }
+}
+
+/// Tells every step how many other series moved at the same run.
+pub(super) fn count_together(series: &mut [MetricHistory]) {
+    let mut moved: HashMap<String, usize> = HashMap::new();
+    for step in series.iter().flat_map(|one| &one.steps) {
+        *moved.entry(step.first_bad.clone()).or_default() += 1;
+    }
+    for step in series.iter_mut().flat_map(|one| &mut one.steps) {
+        step.together = moved.get(&step.first_bad).copied().unwrap_or(1).saturating_sub(1);
+    }
+}

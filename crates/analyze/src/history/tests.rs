@@ -1,0 +1,135 @@
+use perflab_model::Direction;
+
+use super::{Reason, guard, history};
+use crate::comparison::Verdict;
+use crate::{AnalyzeError, Options};
+
+#[path = "../../tests/it/build.rs"]
+#[expect(dead_code, reason = "not every test varies factors")]
+mod build;
+
+use build::{Lab, Noise, primary};
+
+/// A run a value, an hour apart; four iterations around each.
+fn runs(values: &[f64], seed: u64) -> Vec<perflab_model::RunRecord> {
+    let mut noise = Noise(seed);
+    let run = |(at, value): (usize, &f64)| {
+        let lab = Lab::new(&format!("01JD{at:04}")).with(|lab| {
+            lab.boot_id = format!("boot-{at}");
+            lab.iterations = 4;
+        });
+        let mut run = lab.run(|_| Some(noise.around(*value, 0.001)));
+        run.manifest.anchor.realtime.0 += 3_600_000_000_000 * at as u64;
+        run.manifest.facts.add("kernel.release", format!("6.{}", usize::from(at >= 12)).as_str(), "uname");
+        run
+    };
+    values.iter().enumerate().map(run).collect()
+}
+
+fn noisy(seed: u64, n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mut noise = Noise(seed);
+    (0..n).map(|at| noise.around(level(at), 0.01)).collect()
+}
+
+#[test]
+fn a_step_has_its_size_its_range_of_runs_and_the_facts_that_changed() {
+    let values = noisy(7, 20, |at| if at < 12 { 1.0 } else { 1.1 });
+    let mut all = runs(&values, 1);
+    all.reverse();
+    all[8].samples.clear(); // the first run after the step has no value
+    let found = history(&all, &Options::default()).unwrap();
+    let [series] = &found.series[..] else { panic!() };
+    let [step] = &series.steps[..] else { panic!("{:?}", series.steps) };
+    assert_eq!((step.last_good.as_str(), step.first_bad.as_str()), ("01JD0010", "01JD0012"));
+    assert_eq!(step.between, ["01JD0011"]);
+    let interval = step.change.interval.unwrap();
+    assert!(interval.low < 0.1 && 0.1 < interval.high && interval.low > 0.08, "{interval:?}");
+    assert_eq!((step.verdict, step.together), (Verdict::Worse, 0));
+    assert_eq!(step.facts, ["kernel.release: 6.0 -> 6.1"]);
+}
+
+#[test]
+fn the_newest_run_alarms_where_it_falls_out_and_only_there() {
+    let judged = |newest: f64| {
+        let mut values = noisy(3, 15, |_| 1.0);
+        values.push(newest);
+        let found = history(&runs(&values, 2), &Options::default()).unwrap();
+        guard(&found, &Options::default()).unwrap()
+    };
+    let worse = judged(1.1);
+    let [row] = &worse.alarms()[..] else { panic!("{worse:?}") };
+    let alarm = row.alarm.as_ref().unwrap();
+    assert_eq!((alarm.reason, alarm.first_bad.as_str()), (Reason::Outside, "01JD0015"));
+    assert_eq!(judged(1.0).rows[0].verdict, Verdict::Same);
+    assert_eq!(judged(0.9).rows[0].verdict, Verdict::Better);
+    // Beyond its noise, but of no interest: the margin is 3 %.
+    assert!(judged(1.028).alarms().is_empty());
+}
+
+#[test]
+fn a_small_step_alarms_although_no_single_run_does() {
+    let values = noisy(11, 24, |at| if at < 16 { 1.0 } else { 1.04 });
+    let found = history(&runs(&values, 3), &Options { default_margin: 0.02, ..Options::default() }).unwrap();
+    let options = Options { default_margin: 0.02, ..Options::default() };
+    let judged = guard(&found, &options).unwrap();
+    let [row] = &judged.alarms()[..] else { panic!("{judged:?}") };
+    let alarm = row.alarm.as_ref().unwrap();
+    assert_eq!(alarm.reason, Reason::Step);
+    assert!((14..=17).any(|at| alarm.first_bad == format!("01JD{at:04}")), "{alarm:?}");
+}
+
+/// Flat histories of 12 runs, every change counting: 5 % by the prediction interval, and less by steps.
+#[test]
+fn a_flat_history_alarms_rarely() {
+    let options = Options { default_margin: 0.0, ..Options::default() };
+    let alarm = |seed: u64| {
+        let values = noisy(seed * 7919, 12, |_| 1.0);
+        let found = history(&runs(&values, seed), &options).unwrap();
+        usize::from(!guard(&found, &options).unwrap().alarms().is_empty())
+    };
+    let alarms: usize = (1..=200).map(alarm).sum();
+    assert!(
+        (2..=14).contains(&alarms),
+        "{alarms} of 200; only changes for the worse alarm, so 2.5 % and some steps"
+    );
+}
+
+#[test]
+fn short_histories_lost_metrics_and_unknown_names_are_told() {
+    let few = history(&runs(&[1.0, 1.0, 5.0], 4), &Options::default()).unwrap();
+    assert!(few.notes[1].contains("too few"), "{:?}", few.notes);
+    let judged = guard(&few, &Options::default()).unwrap();
+    assert!(judged.rows[0].expected.is_none() && judged.alarms().is_empty());
+    let one = history(&runs(&[1.0], 4), &Options::default()).unwrap();
+    assert!(matches!(guard(&one, &Options::default()), Err(AnalyzeError::NoCandidate { .. })));
+    assert!(matches!(history(&[], &Options::default()), Err(AnalyzeError::NoRun { .. })));
+    let options = Options { metrics: vec!["tmie".into()], ..Options::default() };
+    let unknown = history(&runs(&[1.0], 4), &options);
+    assert!(matches!(unknown, Err(AnalyzeError::NoSamples { known, .. }) if known == ["time"]));
+    let mut lost = runs(&[1.0; 8], 5);
+    let extra = Lab::new("01JD0007").with(|lab| lab.metrics = vec![primary("other", "s", Direction::Lower)]);
+    lost[7].samples = extra.run(|_| Some(1.0)).samples;
+    let found = history(&lost, &Options::default()).unwrap();
+    assert_eq!(guard(&found, &Options::default()).unwrap().lost, ["sweep, time"]);
+}
+
+#[test]
+fn a_metric_that_changed_its_unit_is_another_series() {
+    let mut all = runs(&[1.0; 8], 6);
+    for sample in all.iter_mut().skip(4).flat_map(|run| &mut run.samples) {
+        sample.unit = perflab_model::Unit::new("ms");
+    }
+    let found = history(&all, &Options::default()).unwrap();
+    assert_eq!(found.series.iter().map(|one| one.points.len()).collect::<Vec<_>>(), [4, 4]);
+}
+
+#[test]
+fn zeros_and_constants_have_steps_in_the_unit_of_the_metric() {
+    let mut all = runs(&[1.0; 16], 7);
+    for (at, run) in all.iter_mut().enumerate() {
+        run.samples.iter_mut().for_each(|sample| sample.value = if at < 8 { 0.0 } else { 3.0 });
+    }
+    let found = history(&all, &Options::default()).unwrap();
+    let [step] = &found.series[0].steps[..] else { panic!() };
+    assert_eq!((step.change.scale, step.change.value), (crate::Scale::Absolute, 3.0));
+}
