@@ -31,6 +31,7 @@ fn run(id: &str, benchmark: &str, given: &[Given]) -> RunRecord {
         for (at, value) in (0_u32..).zip(values) {
             let time = Nanos(u64::from(at) * 1_000);
             record.samples.push(Sample {
+                target: None,
                 boot: 0,
                 case: number,
                 iteration: at,

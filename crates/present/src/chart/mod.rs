@@ -22,6 +22,7 @@ mod axis;
 mod bars;
 mod canvas;
 mod colour;
+mod dots;
 mod font;
 mod frame;
 mod histogram;
@@ -39,6 +40,7 @@ mod tests;
 
 pub use bars::{Bar, Bars};
 pub use colour::{OTHERS, PALETTE, Rgb};
+pub use dots::{Dot, Dots, Level};
 pub use frame::Span;
 pub use histogram::Histogram;
 pub use lines::{Line, Lines};
