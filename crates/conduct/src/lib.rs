@@ -21,6 +21,8 @@ pub mod channel;
 pub mod disk;
 pub mod error;
 pub mod host;
+pub mod hub;
+pub mod offset;
 pub mod plan;
 pub mod protocol;
 pub mod settings;

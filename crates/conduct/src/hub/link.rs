@@ -1,0 +1,117 @@
+//! One agent's stream: bytes in and out without blocking, and a measure of how much may come.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use perflab_model::Nanos;
+use rustix::io::Errno;
+
+use crate::Channel;
+use crate::protocol::{Decoder, Greeter, Order, Report, encode, greeting};
+
+/// What an agent may send in a second, in bytes: ten times what all monitors give at their fastest.
+const RATE: u64 = 16 << 20;
+/// What it may send at once: the output of a talkative workload.
+const BURST: u64 = 64 << 20;
+/// What is read at a time, so that nobody keeps the others waiting.
+pub(super) const TURN: usize = 1 << 18;
+/// Orders are small and few: more than this unsent means that nobody takes them.
+const UNSENT: usize = 16 << 20;
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Interest {
+    Read = 0,
+    Write = 1,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) reading: OwnedFd,
+    pub(super) writing: OwnedFd,
+    pub(super) waits_to_write: bool,
+    greeter: Option<Greeter>,
+    decoder: Decoder<Report>,
+    unsent: Vec<u8>,
+    allowance: u64,
+    counted: Nanos,
+}
+
+impl Link {
+    pub(super) fn new(channel: Channel) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&channel.reading, true)?;
+        rustix::io::ioctl_fionbio(&channel.writing, true)?;
+        Ok(Link {
+            reading: channel.reading,
+            writing: channel.writing,
+            waits_to_write: false,
+            greeter: Some(Greeter::default()),
+            decoder: Decoder::default(),
+            unsent: greeting(),
+            allowance: BURST,
+            counted: Nanos(0),
+        })
+    }
+
+    pub(super) fn queue(&mut self, order: &Order) -> Result<(), String> {
+        self.unsent.extend(encode(order).map_err(|error| error.to_string())?);
+        if self.unsent.len() > UNSENT { Err("it takes no orders any more".into()) } else { Ok(()) }
+    }
+
+    /// Writes what can be written; says whether something is left.
+    pub(super) fn write(&mut self) -> Result<bool, String> {
+        while !self.unsent.is_empty() {
+            match rustix::io::write(&self.writing, &self.unsent) {
+                Ok(length) => drop(self.unsent.drain(..length)),
+                Err(Errno::AGAIN) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(format!("its stream broke: {errno}")),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads one turn: the reports in it, and the reason why there will be no more, if so.
+    pub(super) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> (Vec<Report>, Option<String>) {
+        self.allowance(now);
+        match rustix::io::read(&self.reading, &mut *buffer) {
+            Ok(0) => (Vec::new(), Some("its stream ended".into())),
+            Ok(length) => {
+                self.allowance = self.allowance.saturating_sub(length as u64);
+                self.understand(buffer.get(..length).unwrap_or_default())
+            }
+            Err(Errno::AGAIN | Errno::INTR) => (Vec::new(), None),
+            Err(errno) => (Vec::new(), Some(format!("its stream broke: {errno}"))),
+        }
+    }
+
+    fn understand(&mut self, bytes: &[u8]) -> (Vec<Report>, Option<String>) {
+        match self.greeter.as_mut().map(|greeter| greeter.take(bytes)) {
+            Some(Ok(None)) => return (Vec::new(), None),
+            Some(Err(error)) => return (Vec::new(), Some(error.to_string())),
+            Some(Ok(Some(rest))) => {
+                self.greeter = None;
+                self.decoder.push(&rest);
+            }
+            None => self.decoder.push(bytes),
+        }
+        let mut reports = Vec::new();
+        loop {
+            match self.decoder.take() {
+                Ok(Some(report)) => reports.push(report),
+                Ok(None) => return (reports, None),
+                Err(error) => return (reports, Some(error.to_string())),
+            }
+        }
+    }
+
+    /// How many bytes it may send now.
+    pub(super) fn allowance(&mut self, now: Nanos) -> u64 {
+        let earned = u128::from(now.since(self.counted).0) * u128::from(RATE) / 1_000_000_000;
+        if earned > 0 {
+            self.allowance = self.allowance.saturating_add(earned as u64).min(BURST);
+            self.counted = now;
+        }
+        self.allowance
+    }
+}

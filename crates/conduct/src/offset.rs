@@ -1,0 +1,211 @@
+//! How another machine's clock stands to ours, from round trips.
+//!
+//! We note the time, ask, are told theirs, and note the time again. Theirs was read somewhere between our two, so their
+//! clock is ahead of ours by at least `theirs - back` and at most `theirs - sent`: an interval that is as wide as the
+//! round trip, however the way there and the way back differ (Cristian 1989; RFC 5905, section 8). Many trips give many
+//! intervals, widened with age by what clocks may drift, and the truth lies in what they have in common (Marzullo 1984).
+//! So the bound is a bound, and a short trip makes it narrow. This module owns that arithmetic and refuses clocks.
+
+use std::collections::VecDeque;
+
+use perflab_model::{Clock, Nanos};
+
+/// The most that the rates of two clocks differ, in billionths: what the kernel's adjtimex(2) allows a clock to be slewed.
+const DRIFT_PPB: i64 = 500_000;
+/// Trips that are looked at.
+const WINDOW: usize = 32;
+/// A rate is told after the clocks were watched for so long: before that it would be noise.
+const RATE_AFTER: Nanos = Nanos(10_000_000_000);
+const BILLION: i64 = 1_000_000_000;
+
+/// One question for the time, and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trip {
+    /// Our clock before the question was sent.
+    pub sent: Nanos,
+    /// Their clock.
+    pub theirs: Nanos,
+    /// Our clock after the answer came.
+    pub back: Nanos,
+}
+
+impl Trip {
+    /// How long it took.
+    pub fn time(&self) -> Nanos {
+        self.back.since(self.sent)
+    }
+
+    fn low(&self) -> i64 {
+        signed(self.theirs) - signed(self.back)
+    }
+
+    fn high(&self) -> i64 {
+        signed(self.theirs) - signed(self.sent)
+    }
+
+    fn middle(&self) -> i64 {
+        i64::midpoint(self.low(), self.high())
+    }
+}
+
+/// What is known about another clock.
+#[derive(Debug, Clone, Default)]
+pub struct Offset {
+    trips: VecDeque<Trip>,
+    first: Option<Trip>,
+}
+
+impl Offset {
+    /// Takes one more round trip.
+    pub fn add(&mut self, trip: Trip) {
+        self.trips.push_back(trip);
+        if self.trips.len() > WINDOW {
+            self.trips.pop_front();
+        }
+        // A clock that was set, or stood still with its machine: what was known before is no longer true.
+        while self.common(trip.back).is_none() && self.trips.len() > 1 {
+            self.trips.pop_front();
+            self.first = None;
+        }
+        let young = self.first.is_none_or(|first| trip.back.since(first.back) < RATE_AFTER);
+        if young && self.first.is_none_or(|first| trip.time() <= first.time()) {
+            self.first = Some(trip);
+        }
+    }
+
+    /// How their clock stands to ours at `now`, a time of ours; `None` before the first trip.
+    pub fn clock(&self, now: Nanos) -> Option<Clock> {
+        let (low, high) = self.common(now)?;
+        let bound = Nanos((high - low).unsigned_abs().div_ceil(2));
+        Some(Clock { offset: i64::midpoint(low, high), bound, rate_ppb: self.rate_ppb() })
+    }
+
+    /// Their time at a time of ours.
+    pub fn theirs(&self, ours: Nanos) -> Nanos {
+        let offset = self.clock(ours).map_or(0, |clock| clock.offset);
+        shifted(ours, offset)
+    }
+
+    /// Our time at a time of theirs.
+    pub fn ours(&self, theirs: Nanos) -> Nanos {
+        // The offset moves by less than a millionth of the error that its own argument would have.
+        let newest = self.trips.back().map_or(0, Trip::middle);
+        let offset = self.clock(shifted(theirs, -newest)).map_or(0, |clock| clock.offset);
+        shifted(theirs, -offset)
+    }
+
+    /// The shortest of the trips that are looked at.
+    pub fn shortest(&self) -> Option<Nanos> {
+        self.trips.iter().map(Trip::time).min()
+    }
+
+    /// The interval that all trips allow at `now`.
+    fn common(&self, now: Nanos) -> Option<(i64, i64)> {
+        let rate = self.rate_ppb();
+        let bounds = self.trips.iter().map(|trip| {
+            let age = signed(now) - signed(trip.back);
+            let (drift, slack) = (share(age, rate), share(age.abs(), DRIFT_PPB));
+            (trip.low() + drift - slack, trip.high() + drift + slack)
+        });
+        let all = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))?;
+        (all.0 <= all.1).then_some(all)
+    }
+
+    fn rate_ppb(&self) -> i64 {
+        let (Some(first), Some(last)) = (self.first, self.trips.iter().min_by_key(|trip| trip.time())) else {
+            return 0;
+        };
+        let apart = last.back.since(first.back);
+        if apart < RATE_AFTER {
+            return 0;
+        }
+        let moved = i128::from(last.middle() - first.middle()) * i128::from(BILLION);
+        let rate = moved / i128::from(apart.0);
+        i64::try_from(rate).map_or(0, |rate| rate.clamp(-DRIFT_PPB, DRIFT_PPB))
+    }
+}
+
+fn share(time: i64, ppb: i64) -> i64 {
+    let product = i128::from(time) * i128::from(ppb) / i128::from(BILLION);
+    i64::try_from(product).unwrap_or(0)
+}
+
+fn signed(time: Nanos) -> i64 {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
+
+fn shifted(time: Nanos, by: i64) -> Nanos {
+    Nanos(time.0.saturating_add_signed(by))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_000_000_000_000;
+
+    /// Their clock, ahead by `offset` at START and faster by `ppb`.
+    fn theirs(ours: u64, offset: i64, ppb: i64) -> Nanos {
+        Nanos(ours.saturating_add_signed(offset + share((ours - START) as i64, ppb)))
+    }
+
+    #[test]
+    fn a_short_trip_after_long_ones_narrows_the_bound() {
+        let mut offset = Offset::default();
+        assert_eq!(offset.clock(Nanos(START)), None);
+        for (n, way) in [(0_u64, 900_000), (1, 30_000), (2, 800_000)] {
+            let sent = START + n * 1_000_000;
+            offset.add(Trip {
+                sent: Nanos(sent),
+                theirs: theirs(sent + way, 5_000_000, 0),
+                back: Nanos(sent + 2 * way),
+            });
+        }
+        let clock = offset.clock(Nanos(START + 3_000_000)).unwrap();
+        assert!(clock.bound < Nanos(32_000), "{clock:?}");
+        assert!((clock.offset - 5_000_000).unsigned_abs() <= clock.bound.0, "{clock:?}");
+        assert_eq!(offset.shortest(), Some(Nanos(60_000)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_believed_anew() {
+        let mut offset = Offset::default();
+        for (sent, ahead) in [(START, 1_000_000_000), (START + 1_000_000, -70_000_000)] {
+            offset.add(Trip {
+                sent: Nanos(sent),
+                theirs: theirs(sent + 50, ahead, 0),
+                back: Nanos(sent + 100),
+            });
+        }
+        let clock = offset.clock(Nanos(START + 1_000_100)).unwrap();
+        assert!((clock.offset + 70_000_000).abs() < 200, "{clock:?}");
+    }
+
+    proptest::proptest! {
+        /// Whatever the ways there and back take, the truth is within the bound, also a while later.
+        #[test]
+        fn the_bound_is_a_bound(
+            ahead in -2_000_000_000_i64..2_000_000_000,
+            ppb in -400_000_i64..400_000,
+            trips in proptest::collection::vec((0_u64..3_000_000, 0_u64..3_000_000, 1_u64..2_000_000_000), 1..60),
+            later in 0_u64..2_000_000_000,
+        ) {
+            let mut offset = Offset::default();
+            let mut now = START;
+            for (there, back, pause) in trips {
+                let (sent, asked) = (now, now + there);
+                now = asked + back;
+                offset.add(Trip { sent: Nanos(sent), theirs: theirs(asked, ahead, ppb), back: Nanos(now) });
+                let clock = offset.clock(Nanos(now)).unwrap();
+                let truth = signed(theirs(now, ahead, ppb)) - signed(Nanos(now));
+                proptest::prop_assert!((clock.offset - truth).unsigned_abs() <= clock.bound.0 + 1000, "{clock:?} {truth}");
+                now += pause;
+            }
+            let then = now + later;
+            let (told, truth) = (offset.theirs(Nanos(then)), theirs(then, ahead, ppb));
+            let bound = offset.clock(Nanos(then)).unwrap().bound.0;
+            proptest::prop_assert!(told.0.abs_diff(truth.0) <= bound + 1000, "{told:?} {truth:?}");
+            proptest::prop_assert!(offset.ours(told).0.abs_diff(then) <= bound / 100 + 1000);
+        }
+    }
+}
