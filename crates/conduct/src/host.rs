@@ -1,10 +1,11 @@
 //! This host as a target: checks, prepares, iterates, undoes.
 
-mod check;
+pub(crate) mod check;
 mod iteration;
-mod progress;
-mod session;
-mod stream;
+pub(crate) mod progress;
+pub(crate) mod session;
+pub(crate) mod station;
+pub(crate) mod stream;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -45,7 +46,7 @@ impl Target for Host {
             stream.phase(Phase::Install)?;
             check::install(manifest, &self.catalogue, &stream)?;
         }
-        check::all(manifest, self, permissions)?;
+        check::all(manifest, self, permissions, None)?;
         let session = Session::begin(self, manifest, permissions, stream, stop)?;
         session.run()
     }

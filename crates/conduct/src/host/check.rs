@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::study::FactorKind;
+use perflab_model::study::{FactorKind, Side};
 use perflab_model::{Case, Manifest, What};
 use perflab_workload::{Catalogue, Definition, install};
 use rustix::fs::{Access, access};
@@ -12,13 +12,20 @@ use super::stream::Stream;
 use crate::settings::{Knob, knobs};
 use crate::{ConductError, Permissions, Refusal, disk, plan};
 
-/// Checks everything; all refusals come together.
-pub(super) fn all(manifest: &Manifest, host: &Host, permissions: &Permissions) -> Result<(), ConductError> {
-    let mut found: Vec<Refusal> =
-        definitions(manifest, &host.catalogue).into_iter().filter_map(not_ready).collect();
-    found.extend(settings(manifest, host));
-    found.extend(disks(manifest, permissions));
-    found.extend(scratch_room(manifest, &host.catalogue, permissions));
+/// Checks everything; all refusals come together. On a `side` of a study with targets, the settings of that side, and
+/// what the workloads need where the workloads run.
+pub(crate) fn all(
+    manifest: &Manifest,
+    host: &Host,
+    permissions: &Permissions,
+    side: Option<Side>,
+) -> Result<(), ConductError> {
+    let mut found = settings(manifest, host, side);
+    if side != Some(Side::Host) {
+        found.splice(..0, definitions(manifest, &host.catalogue).into_iter().filter_map(not_ready));
+        found.extend(disks(manifest, permissions));
+        found.extend(scratch_room(manifest, &host.catalogue, permissions));
+    }
     if found.is_empty() { Ok(()) } else { Err(ConductError::Refused(found)) }
 }
 
@@ -65,9 +72,9 @@ fn not_ready(definition: &Definition) -> Option<Refusal> {
     definition.ready().err().map(Refusal::from)
 }
 
-fn settings(manifest: &Manifest, host: &Host) -> Vec<Refusal> {
+fn settings(manifest: &Manifest, host: &Host, side: Option<Side>) -> Vec<Refusal> {
     let Ok(scope) = plan::scope(&manifest.study, &manifest.facts) else { return Vec::new() };
-    let wanted = |case: &Case| knobs(&manifest.study, case, &scope, &host.root).unwrap_or_default();
+    let wanted = |case: &Case| knobs(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
     let all = manifest.plan.cases.iter().flat_map(wanted);
     let mut found: Vec<Refusal> = Vec::new();
     for refusal in all.filter_map(|knob| refused(&knob, host)) {

@@ -6,40 +6,48 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Case, Outcome, Sample, Slot, What};
 use perflab_workload::{Definition, Ending, Finished, HostPaths};
 
-use super::session::Session;
+use super::station::Station;
 use crate::ConductError;
 
-/// Runs one slot. `false` where it failed: recorded with its output, and the run goes on.
-pub(super) fn run(session: &Session<'_>, index: u32, slot: &Slot, case: &Case) -> Result<bool, ConductError> {
-    let Some(definition) = session.host.catalogue.get(&case.uses) else { return Ok(false) };
-    session.stream.send(What::IterationBegan { slot: index })?;
+/// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
+pub(super) fn run(
+    station: &Station<'_>,
+    index: u32,
+    slot: &Slot,
+    case: &Case,
+    begin: &dyn Fn(),
+) -> Result<bool, ConductError> {
+    let Some(definition) = station.host.catalogue.get(&case.uses) else { return Ok(false) };
+    station.stream.send(What::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
-    let (outcome, start, end) = match attempt(session, index, case, definition) {
+    let (outcome, start, end) = match attempt(station, index, case, definition, begin) {
         Ok(finished) => {
-            tell_output(session, index, &finished)?;
-            let outcome = judged(session, slot, case, definition, &finished)?;
+            tell_output(station, index, &finished)?;
+            let outcome = judged(station, slot, case, definition, &finished)?;
             (outcome, finished.start, finished.end)
         }
         Err(error) => (failed(&error), begun, perflab_observe::monotonic_now()),
     };
     let good = outcome == Outcome::Ok;
-    session.stream.send(What::IterationEnded { slot: index, outcome, start, end })?;
+    station.stream.send(What::IterationEnded { slot: index, outcome, start, end })?;
     Ok(good)
 }
 
 fn attempt(
-    session: &Session<'_>,
+    station: &Station<'_>,
     index: u32,
     case: &Case,
     definition: &Definition,
+    begin: &dyn Fn(),
 ) -> Result<Finished, ConductError> {
-    let scratch = session.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
-    let host = HostPaths { perflab: session.host.perflab.clone(), scratch: scratch.clone() };
-    let invocation = definition.invocation(&case.parameters, &session.scope, &host)?;
+    let scratch = station.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
+    let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone() };
+    let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
     let environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let limit = session.manifest.study.run.time_limit.0;
-    let finished = perflab_workload::run(&invocation, &environment, limit, &session.stop.flag());
+    let limit = station.manifest.study.run.time_limit.0;
+    begin();
+    let finished = perflab_workload::run(&invocation, &environment, limit, &station.stop.flag());
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = fs::remove_dir_all(folder);
@@ -58,10 +66,10 @@ fn failed(error: &ConductError) -> Outcome {
     Outcome::Failed { reason: format!("{error}{cause}") }
 }
 
-fn tell_output(session: &Session<'_>, index: u32, finished: &Finished) -> Result<(), ConductError> {
+fn tell_output(station: &Station<'_>, index: u32, finished: &Finished) -> Result<(), ConductError> {
     for (name, output) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
         if !output.is_empty() {
-            session.stream.send(What::Output {
+            station.stream.send(What::Output {
                 slot: Some(index),
                 name: name.into(),
                 text: output.text(),
@@ -73,7 +81,7 @@ fn tell_output(session: &Session<'_>, index: u32, finished: &Finished) -> Result
 
 /// How the iteration went; a good one's samples are sent on the way, a warm-up's are not.
 fn judged(
-    session: &Session<'_>,
+    station: &Station<'_>,
     slot: &Slot,
     case: &Case,
     definition: &Definition,
@@ -81,17 +89,17 @@ fn judged(
 ) -> Result<Outcome, ConductError> {
     if let Some(reason) = finished.failure() {
         return Ok(match finished.outcome {
-            Ending::TimedOut => Outcome::TimedOut { limit: session.manifest.study.run.time_limit.0 },
+            Ending::TimedOut => Outcome::TimedOut { limit: station.manifest.study.run.time_limit.0 },
             Ending::Interrupted => Outcome::Interrupted,
             Ending::Exit { .. } | Ending::Signal { .. } => Outcome::Failed { reason },
         });
     }
-    let samples = match measured(case, slot, definition, finished, session) {
+    let samples = match measured(case, slot, definition, finished, station) {
         Ok(samples) => samples,
         Err(error) => return Ok(Outcome::Failed { reason: error.to_string() }),
     };
     for sample in samples.into_iter().filter(|_| !slot.warmup) {
-        session.stream.send(What::Sample(sample))?;
+        station.stream.send(What::Sample(sample))?;
     }
     Ok(Outcome::Ok)
 }
@@ -101,10 +109,10 @@ fn measured(
     slot: &Slot,
     definition: &Definition,
     finished: &Finished,
-    session: &Session<'_>,
+    station: &Station<'_>,
 ) -> Result<Vec<Sample>, perflab_workload::ParseError> {
     let values = definition.parse(&finished.stdout.text(), &finished.stderr.text(), finished.wall())?;
-    let declared = session.manifest.plan.metrics.get(&case.uses);
+    let declared = station.manifest.plan.metrics.get(&case.uses);
     let primary = |name: &str| {
         declared
             .and_then(|all| all.iter().find(|metric| metric.name == name))

@@ -4,24 +4,24 @@ use perflab_model::{Nanos, What};
 
 /// Counts slots done and the time that they took.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     begun: Nanos,
     done: u32,
     total: u32,
 }
 
 impl Progress {
-    pub(super) fn new(total: u32) -> Self {
+    pub(crate) fn new(total: u32) -> Self {
         Progress { begun: perflab_observe::monotonic_now(), done: 0, total }
     }
 
     /// One more slot is done.
-    pub(super) fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         self.done += 1;
     }
 
     /// The event that says so.
-    pub(super) fn event(&self) -> What {
+    pub(crate) fn event(&self) -> What {
         What::Progress { done: self.done, total: self.total, remaining: self.remaining() }
     }
 

@@ -9,26 +9,26 @@ use crate::ConductError;
 
 /// Stamps and sends events.
 #[derive(Debug, Clone)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     sink: Sender<Event>,
 }
 
 impl Stream {
-    pub(super) fn new(sink: Sender<Event>) -> Self {
+    pub(crate) fn new(sink: Sender<Event>) -> Self {
         Stream { sink }
     }
 
     /// Sends one event, stamped now. An error means that its consumer is gone.
-    pub(super) fn send(&self, what: What) -> Result<(), ConductError> {
+    pub(crate) fn send(&self, what: What) -> Result<(), ConductError> {
         let event = Event::new(perflab_observe::monotonic_now(), what);
         self.sink.send(event).map_err(|_| ConductError::NobodyListens)
     }
 
-    pub(super) fn phase(&self, phase: Phase) -> Result<(), ConductError> {
+    pub(crate) fn phase(&self, phase: Phase) -> Result<(), ConductError> {
         self.send(What::Phase(phase))
     }
 
-    pub(super) fn warn(
+    pub(crate) fn warn(
         &self,
         message: impl Into<String>,
         advice: impl Into<String>,
@@ -37,7 +37,7 @@ impl Stream {
     }
 
     /// The raw end, for the sampler's thread.
-    pub(super) fn sink(&self) -> Sender<Event> {
+    pub(crate) fn sink(&self) -> Sender<Event> {
         self.sink.clone()
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use perflab_model::Case;
 use perflab_model::expression::{ExpressionError, Scope};
-use perflab_model::study::{Factor, FactorKind, Study};
+use perflab_model::study::{Factor, FactorKind, Side, Study};
 use perflab_observe::Root;
 
 /// One setting at the level that a case wants.
@@ -45,11 +45,19 @@ impl Knob {
     }
 }
 
-/// The knobs of one case, in the study's order of factors.
-pub fn knobs(study: &Study, case: &Case, scope: &Scope, root: &Root) -> Result<Vec<Knob>, ExpressionError> {
+/// The knobs of one case, in the study's order of factors; with a `side`, only those that are turned there.
+pub fn knobs(
+    study: &Study,
+    case: &Case,
+    scope: &Scope,
+    root: &Root,
+    side: Option<Side>,
+) -> Result<Vec<Knob>, ExpressionError> {
     let mut wanted = Vec::new();
     for (name, level) in &case.levels {
-        if let Some(factor) = study.factor.get(name) {
+        let factor = study.factor.get(name);
+        let here = |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(Side::Host) == side);
+        if let Some(factor) = factor.filter(here) {
             wanted.extend(knob(name, factor, level, scope, root)?);
         }
     }

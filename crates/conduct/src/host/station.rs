@@ -1,0 +1,135 @@
+//! One machine at work: its scratch directory and settings prepared, a slot made ready and carried out, everything
+//! undone. The host's own session goes through all slots; an agent does one when it is told to.
+
+use std::path::PathBuf;
+
+use perflab_model::expression::Scope;
+use perflab_model::study::Side;
+use perflab_model::{Case, Manifest, Slot, What};
+
+use super::stream::Stream;
+use super::{Host, check, iteration};
+use crate::settings::{Bench, Knob, UndoJournal, knobs};
+use crate::{ConductError, Permissions, Stop, disk, plan};
+
+/// A machine that carries out the slots of a run.
+pub(crate) struct Station<'a> {
+    pub(super) host: &'a Host,
+    pub(super) manifest: &'a Manifest,
+    pub(crate) stream: Stream,
+    pub(super) stop: &'a Stop,
+    pub(super) scope: Scope,
+    pub(super) scratch: Option<PathBuf>,
+    /// Whose settings are changed here; everybody's where the study has no targets.
+    side: Option<Side>,
+    permissions: &'a Permissions,
+    bench: Bench,
+}
+
+impl<'a> Station<'a> {
+    /// A machine on which nothing is changed yet.
+    pub(crate) fn new(
+        host: &'a Host,
+        manifest: &'a Manifest,
+        permissions: &'a Permissions,
+        stream: Stream,
+        stop: &'a Stop,
+        side: Option<Side>,
+    ) -> Self {
+        let bench = Bench::new(UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id));
+        let scope = plan::scope(&manifest.study, &manifest.facts).unwrap_or_default();
+        Station { host, manifest, stream, stop, scope, scratch: None, side, permissions, bench }
+    }
+
+    /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
+    pub(crate) fn prepare(mut self) -> Result<Self, ConductError> {
+        match self.make_scratch() {
+            Ok(scratch) => Ok(Station { scratch, ..self }),
+            Err(error) => {
+                self.bench.undo();
+                Err(error)
+            }
+        }
+    }
+
+    fn make_scratch(&mut self) -> Result<Option<PathBuf>, ConductError> {
+        let manifest = self.manifest;
+        let needs = check::definitions(manifest, &self.host.catalogue);
+        let wanted = needs.iter().any(|definition| definition.needs.scratch);
+        let disk = manifest.study.disk.as_ref();
+        if disk::varies(&manifest.study) {
+            return Ok(None); // each iteration makes its own
+        }
+        let journal = self.bench.journal();
+        (wanted || disk.is_some())
+            .then(|| disk::prepare(disk, &manifest.id, &self.scope, self.permissions, journal))
+            .transpose()
+    }
+
+    /// Brings the settings to what the case wants, and drops caches where it wants that.
+    pub(crate) fn ready(&mut self, case: &Case) -> Result<(), ConductError> {
+        let wanted = knobs(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
+        let wanted = wanted.unwrap_or_default();
+        for change in self.bench.set(&wanted)? {
+            let what = What::SettingApplied { setting: change.setting, from: change.from, to: change.to };
+            self.stream.send(what)?;
+        }
+        for knob in &wanted {
+            if let Knob::DropCaches(which) = knob {
+                drop_caches(&self.host.root, *which)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out the slot's iteration; `begin` returns when its process is to be started. `false` where it failed.
+    pub(crate) fn work(
+        &mut self,
+        index: u32,
+        slot: &Slot,
+        case: &Case,
+        begin: &dyn Fn(),
+    ) -> Result<bool, ConductError> {
+        if !disk::varies(&self.manifest.study) {
+            return iteration::run(self, index, slot, case, begin);
+        }
+        let mark = self.bench.journal().mark();
+        self.scratch = Some(self.fresh_disk(case)?);
+        let good = iteration::run(self, index, slot, case, begin);
+        self.bench.journal().undo_since(mark)?;
+        good
+    }
+
+    /// The case's own disk, made for one iteration.
+    fn fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
+        let disk = disk::wanted(&self.manifest.study, case);
+        let id = &self.manifest.id;
+        disk::prepare(disk.as_ref(), id, &self.scope, self.permissions, self.bench.journal())
+    }
+
+    /// Undoes everything. Done even if nobody listens; an error says that nobody does.
+    pub(crate) fn undo(self) -> Result<(), ConductError> {
+        let (undone, failed) = self.bench.undo();
+        for setting in undone {
+            self.stream.send(What::SettingUndone { setting, to: "as before".into() })?;
+        }
+        for error in failed {
+            self.stream.warn(
+                format!("a setting could not be undone: {error}"),
+                "perflab tries again at its next start",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Dirty pages cannot be dropped, so they are written first.
+fn drop_caches(root: &perflab_observe::Root, which: u8) -> Result<(), ConductError> {
+    rustix::fs::sync();
+    let path = root.path("/proc/sys/vm/drop_caches");
+    std::fs::write(&path, which.to_string()).map_err(|source| ConductError::Setting {
+        action: "write",
+        path,
+        source,
+    })
+}
