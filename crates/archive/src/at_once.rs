@@ -47,6 +47,7 @@ impl AtOnce {
         match &event.what {
             What::Rows { monitor, rows } => self.series.rows(event.at, monitor, rows),
             What::Stacks(batch) => self.stacks.push(batch),
+            What::Changed { .. } => self.series.tick(event.clone()).map(drop),
             What::SeriesOpened(schema) => {
                 self.series.opened(schema)?;
                 self.journal.append(event)

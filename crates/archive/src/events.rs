@@ -21,6 +21,7 @@ pub(crate) mod kind {
     pub(crate) const ROWS: &str = "rows";
     pub(crate) const STACKS: &str = "stacks";
     pub(crate) const PROFILED: &str = "profiled";
+    pub(crate) const CHANGED: &str = "changed";
     pub(crate) const GAP: &str = "gap";
     pub(crate) const OUTPUT: &str = "output";
     pub(crate) const WARNING: &str = "warning";
@@ -76,6 +77,11 @@ impl Events {
     /// The line gone to, without its end.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
+    }
+
+    /// Counts the line gone to among those that are left out: it is an event of which nothing can be made.
+    pub(crate) fn refuse(&mut self) {
+        self.damaged += 1;
     }
 
     /// The line gone to, as an event; counted where it is none.

@@ -149,7 +149,11 @@ fn write_tables(
         if kind_of(events.line()) == Some(kind::OUTPUT) {
             sinks.outputs.push(events.line())?;
         } else if let Some(event) = events.parse() {
-            take(event, &mut sinks, &mut ending)?;
+            if !take(event, &mut sinks, &mut ending)? {
+                events.refuse();
+            }
+        } else {
+            sinks.series.lost();
         }
     }
     ending.damaged = events.damaged();
@@ -162,7 +166,8 @@ fn write_tables(
     Ok(ending)
 }
 
-fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<(), ArchiveError> {
+/// Says whether something could be made of the event.
+fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<bool, ArchiveError> {
     ending.last = event.at;
     match event.what {
         What::Sample(sample) => sinks.samples.push(&sample)?,
@@ -170,13 +175,15 @@ fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<(), Arch
             sinks.iterations.push(&Iteration { target: event.target, slot, outcome, start, end })?;
         }
         What::SeriesOpened(schema) => sinks.series.opened(&schema)?,
-        What::Rows { monitor, rows } => sinks.series.rows(event.at, &monitor, &rows)?,
+        what @ (What::Rows { .. } | What::Changed { .. }) => {
+            return sinks.series.tick(Event { what, ..event });
+        }
         What::Stacks(batch) => sinks.stacks.push(&batch)?,
         What::Facts(facts) => ending.facts.0.extend(facts.0),
         What::Ended { status, overhead } => (ending.status, ending.overhead) = (closed(status), overhead),
         _ => {}
     }
-    Ok(())
+    Ok(true)
 }
 
 /// A closed run is not running, whatever its last event says.
@@ -191,7 +198,8 @@ fn trim(run: &Path, notes: &[Event]) -> Result<(), ArchiveError> {
     let fill = |file: &mut fs::File| {
         let mut out = BufWriter::new(file);
         while events.advance().map_err(io::Error::other)? {
-            if !matches!(kind_of(events.line()), Some(kind::ROWS | kind::STACKS | kind::OUTPUT)) {
+            let tabled = [kind::ROWS, kind::CHANGED, kind::STACKS, kind::OUTPUT];
+            if !kind_of(events.line()).is_some_and(|kind| tabled.contains(&kind)) {
                 out.write_all(events.line())?;
                 out.write_all(b"\n")?;
             }

@@ -84,7 +84,7 @@ impl Journal {
     }
 
     fn may_wait(&self, event: &Event) -> bool {
-        let What::Rows { monitor, .. } = &event.what else { return false };
+        let (What::Rows { monitor, .. } | What::Changed { monitor, .. }) = &event.what else { return false };
         !self.slow.contains(monitor) && self.pending.len() < FULL && self.flushed.elapsed() < PATIENCE
     }
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::series::{Cell, Column, ColumnData, ColumnKind, ColumnType, Gap, Series, SeriesSchema};
+use perflab_model::series::{
+    Cell, Column, ColumnData, ColumnKind, ColumnType, Gap, Latest, Series, SeriesSchema,
+};
 use perflab_model::{Event, Nanos, Row, Unit, What};
 
 use crate::ArchiveError;
@@ -52,6 +54,7 @@ struct Sink {
 pub(crate) struct SeriesWriter {
     directory: PathBuf,
     sinks: BTreeMap<String, Sink>,
+    latest: Latest,
 }
 
 impl SeriesWriter {
@@ -59,7 +62,7 @@ impl SeriesWriter {
     pub(crate) fn create(directory: &Path) -> Result<Self, ArchiveError> {
         let series = directory.join(SERIES);
         fs::create_dir_all(&series).map_err(ArchiveError::io("create", &series))?;
-        Ok(SeriesWriter { directory: directory.into(), sinks: BTreeMap::new() })
+        Ok(SeriesWriter { directory: directory.into(), sinks: BTreeMap::new(), latest: Latest::default() })
     }
 
     /// Begins a table, unless the monitor has one already: the first schema stands.
@@ -77,6 +80,19 @@ impl SeriesWriter {
         let sink = Sink { table, width: schema.columns.len(), misfits: 0, since: Nanos(0) };
         self.sinks.insert(schema.monitor.clone(), sink);
         Ok(())
+    }
+
+    /// Takes a tick, whole or as what changed; says whether it could be made whole.
+    pub(crate) fn tick(&mut self, event: Event) -> Result<bool, ArchiveError> {
+        let at = event.at;
+        let Some((monitor, rows)) = self.latest.take(event) else { return Ok(false) };
+        let Some(sink) = self.sinks.get_mut(monitor) else { return Ok(true) };
+        rows.iter().try_for_each(|row| sink.row(at, row)).map(|()| true)
+    }
+
+    /// Something was lost of the stream: what changed since cannot be told.
+    pub(crate) fn lost(&mut self) {
+        self.latest.forget();
     }
 
     /// Takes the rows of one tick. Rows of a monitor that was never opened have no columns to go to.
@@ -191,13 +207,22 @@ pub(crate) fn monitors_of(journal: Events) -> Result<Vec<String>, ArchiveError> 
 
 /// The series of `monitor` from a journal; `None` where it was never opened.
 pub(crate) fn read_of(journal: Events, monitor: &str) -> Result<Option<Series>, ArchiveError> {
-    let mut series: Option<Series> = None;
-    for event in journal.only(&[kind::SERIES_OPENED, kind::ROWS]) {
-        let Event { at, what, .. } = event?;
-        match (what, &mut series) {
-            (What::SeriesOpened(schema), None) if schema.monitor == monitor => series = Some(empty(schema)),
-            (What::Rows { monitor: of, rows }, Some(series)) if of == monitor => {
-                rows.into_iter().for_each(|row| push(series, at, row));
+    let (mut series, mut latest): (Option<Series>, _) = (None, Latest::default());
+    let mut events = journal.only(&[kind::SERIES_OPENED, kind::ROWS, kind::CHANGED]);
+    let mut damaged = 0;
+    while let Some(event) = events.next() {
+        if events.damaged() > damaged {
+            latest.forget();
+            damaged = events.damaged();
+        }
+        match (event?, &mut series) {
+            (Event { what: What::SeriesOpened(schema), .. }, None) if schema.monitor == monitor => {
+                series = Some(Series::empty(schema));
+            }
+            (event, Some(series)) => {
+                let at = event.at;
+                let tick = latest.take(event).filter(|(of, _)| *of == monitor);
+                tick.into_iter().flat_map(|(_, rows)| rows).for_each(|row| push(series, at, row));
             }
             _ => {}
         }
@@ -205,26 +230,17 @@ pub(crate) fn read_of(journal: Events, monitor: &str) -> Result<Option<Series>, 
     Ok(series)
 }
 
-fn empty(schema: SeriesSchema) -> Series {
-    let column = |column: &Column| match column.stored {
-        ColumnType::Int => ColumnData::Int(Vec::new()),
-        ColumnType::Float => ColumnData::Float(Vec::new()),
-        ColumnType::Text => ColumnData::Text(Vec::new()),
-    };
-    Series { at: Vec::new(), columns: schema.columns.iter().map(column).collect(), schema }
-}
-
-fn push(series: &mut Series, at: Nanos, row: Row) {
+fn push(series: &mut Series, at: Nanos, row: &Row) {
     if row.len() != series.columns.len() {
         return;
     }
     series.at.push(at);
     for (column, cell) in series.columns.iter_mut().zip(row) {
         match (column, cell) {
-            (ColumnData::Int(cells), Cell::Int(n)) => cells.push(Some(n)),
-            (ColumnData::Float(cells), Cell::Float(n)) => cells.push(Some(n)),
-            (ColumnData::Float(cells), Cell::Int(n)) => cells.push(Some(n as f64)),
-            (ColumnData::Text(cells), Cell::Text(text)) => cells.push(Some(text)),
+            (ColumnData::Int(cells), Cell::Int(n)) => cells.push(Some(*n)),
+            (ColumnData::Float(cells), Cell::Float(n)) => cells.push(Some(*n)),
+            (ColumnData::Float(cells), Cell::Int(n)) => cells.push(Some(*n as f64)),
+            (ColumnData::Text(cells), Cell::Text(text)) => cells.push(Some(text.clone())),
             (ColumnData::Int(cells), _) => cells.push(None),
             (ColumnData::Float(cells), _) => cells.push(None),
             (ColumnData::Text(cells), _) => cells.push(None),

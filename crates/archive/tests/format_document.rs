@@ -44,6 +44,7 @@ fn name(what: &What) -> &'static str {
         What::Sample(_) => "sample",
         What::SeriesOpened(_) => "series-opened",
         What::Rows { .. } => "rows",
+        What::Changed { .. } => "changed",
         What::Gap(_) => "gap",
         What::Output { .. } => "output",
         What::Warning { .. } => "warning",
@@ -67,7 +68,7 @@ fn every_kind_of_event_has_an_example_that_is_written_just_so() {
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
         shown.insert(name(&event.what));
     }
-    assert_eq!(shown.len(), 20, "{shown:?}");
+    assert_eq!(shown.len(), 21, "{shown:?}");
     shown.iter().for_each(|name| assert!(document.contains(&format!("`{name}`")), "{name} is not described"));
 }
 

@@ -140,6 +140,16 @@ pub enum What {
         /// all its rows of this tick
         rows: Vec<Row>,
     },
+    /// One tick of a monitor, at the event's time, told as what differs from its tick before: as many rows, in the same
+    /// places. [`Latest`](crate::series::Latest) makes it whole again.
+    Changed {
+        /// the monitor
+        monitor: String,
+        /// how many of these since the tick that was told whole, from 1; who misses one cannot restore the next
+        step: u32,
+        /// the rows that differ, each behind its place among all, from 0
+        rows: Vec<(u32, Row)>,
+    },
     /// A stretch of a series is missing.
     Gap(Gap),
     /// Sampled call stacks of an iteration; several follow one another.

@@ -1,11 +1,17 @@
 //! Series: what a monitor records. A schema declares the columns once; rows are plain cells.
 
+mod latest;
+mod spans;
+
 use std::fmt;
 
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Nanos, Unit};
+
+pub use latest::Latest;
+pub use spans::{Disordered, Spans};
 
 /// What a column's numbers do over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +186,27 @@ pub struct Series {
     pub at: Vec<Nanos>,
     /// One vector a column of the schema, each as long as `at`.
     pub columns: Vec<ColumnData>,
+}
+
+impl Series {
+    /// Without a row.
+    #[must_use]
+    pub fn empty(schema: SeriesSchema) -> Self {
+        let columns = schema.columns.iter().map(|column| ColumnData::empty(column.stored)).collect();
+        Series { schema, at: Vec::new(), columns }
+    }
+}
+
+impl ColumnData {
+    /// Without a cell.
+    #[must_use]
+    pub fn empty(stored: ColumnType) -> Self {
+        match stored {
+            ColumnType::Int => ColumnData::Int(Vec::new()),
+            ColumnType::Float => ColumnData::Float(Vec::new()),
+            ColumnType::Text => ColumnData::Text(Vec::new()),
+        }
+    }
 }
 
 /// The cells of one column.

@@ -13,10 +13,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use perflab_model::{Event, Nanos, What};
+use perflab_model::{Event, Nanos, Row, What};
 use perflab_observe::{Monitor, Root, Sampler, find, open, own_usage};
 
 const HUNDRED_HZ: Nanos = Nanos(10_000_000);
+const TEN_HZ: Nanos = Nanos(100_000_000);
 const SECOND: Nanos = Nanos(1_000_000_000);
 
 fn main() {
@@ -30,7 +31,14 @@ fn main() {
     peers(ours);
     floor();
     at_100_hz(&[("slabinfo", HUNDRED_HZ)]);
-    at_100_hz(&[("slabinfo", HUNDRED_HZ), ("slab-caches", HUNDRED_HZ), ("slab-exact", SECOND)]);
+    // What `perflab slab record --every 10ms` reads.
+    at_100_hz(&[
+        ("slabinfo", HUNDRED_HZ),
+        ("meminfo", TEN_HZ),
+        ("slab-caches", SECOND),
+        ("slab-exact", SECOND),
+        ("vmstat", SECOND),
+    ]);
     floor();
 }
 
@@ -111,14 +119,15 @@ fn of_children() -> Option<f64> {
     ticks.map(|word| word.parse::<f64>().ok()).sum::<Option<f64>>().map(|ticks| ticks / 100.0)
 }
 
-/// What the kernel alone takes to write its text at that pace, read into a buffer and not looked at: it depends on what
-/// else runs, for its caches are cold by then.
+/// What the kernel alone takes to write its text on that clock, read into a buffer and not looked at. It walks the lists
+/// of partly used slabs, cold by then, so it depends on how many there are and on what else runs.
 fn floor() {
     let Ok(file) = File::open("/proc/slabinfo") else { return };
     let mut buffer = vec![0; 1 << 20];
     let (before, began) = (own_usage().cpu, Instant::now());
-    for _ in 0..300 {
-        sleep(HUNDRED_HZ.into());
+    for tick in 1..=300 {
+        let due = began + Duration::from(HUNDRED_HZ) * tick;
+        sleep(due.saturating_duration_since(Instant::now()));
         let mut length = 0;
         while let Ok(read @ 1..) = file.read_at(&mut buffer[length..], length as u64) {
             length += read;
@@ -127,8 +136,22 @@ fn floor() {
     let cpu = own_usage().cpu.since(before).seconds();
     let (each, share) = (1e6 * cpu / 300.0, 100.0 * cpu / began.elapsed().as_secs_f64());
     println!(
-        "100 Hz, the kernel's text read and not parsed: {each:.1} us CPU a sample, {share:.2} % of a core"
+        "100 Hz, the kernel's text read and not parsed: {each:.1} us CPU a sample, {share:.2} % of a core; {} partial \
+         slabs",
+        partial_slabs()
     );
+}
+
+/// Of all caches, as sysfs counts them.
+fn partial_slabs() -> u64 {
+    let root = Root::host();
+    let caches = root.list("/sys/kernel/slab").into_iter();
+    let own =
+        caches.map(|cache| format!("/sys/kernel/slab/{cache}")).filter(|path| !root.path(path).is_symlink());
+    let count = |path: String| -> Option<u64> {
+        root.read(&format!("{path}/partial")).ok()?.split_ascii_whitespace().next()?.parse().ok()
+    };
+    own.filter_map(count).sum()
 }
 
 /// Seconds that all CPUs were ready and not given to this guest by its host: ticks lost meanwhile are not ours.
@@ -156,7 +179,7 @@ fn at_100_hz(monitors: &[(&str, Nanos)]) {
     let all = share(own_usage().cpu.since(before));
     println!(
         "100 Hz, {} for {wall:.0} s: {} ticks, {} late, {} lost; {:.2} % of a core to read, {all:.2} % with journal \
-         (under 5 %: {}); {} rows, {} of them flagged, {:.1} MiB of journal; \
+         (under 5 %: {}); {} rows told, {} of them flagged, {:.1} MiB of journal; \
          {:.2} s stolen by the host",
         names.join(" + "),
         cost.ticks,
@@ -188,10 +211,18 @@ fn write(events: &Receiver<Event>) -> Written {
         line.push(b'\n');
         null.write_all(&line).expect("/dev/null takes everything");
         written.bytes += line.len();
-        if let What::Rows { rows, .. } = &event.what {
-            let none = perflab_model::Cell::Text(String::new());
-            written.rows += rows.len();
-            written.flagged += rows.iter().filter(|row| row.last() != Some(&none)).count();
+        let none = perflab_model::Cell::Text(String::new());
+        let is_flagged = |row: &&Row| row.last() != Some(&none);
+        match &event.what {
+            What::Rows { rows, .. } => {
+                written.rows += rows.len();
+                written.flagged += rows.iter().filter(is_flagged).count();
+            }
+            What::Changed { rows, .. } => {
+                written.rows += rows.len();
+                written.flagged += rows.iter().map(|(_, row)| row).filter(is_flagged).count();
+            }
+            _ => {}
         }
     }
     written

@@ -7,7 +7,7 @@
 //! | module | the user's noun |
 //! |---|---|
 //! | [`monitor`] | one file of the kernel, its columns declared with unit and kind |
-//! | [`sampler`] | all monitors of a run on one thread, each with its interval |
+//! | [`sampler`] | all monitors of a run on a thread of their own, each with its interval |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`usage`] | what perflab itself cost |
@@ -23,7 +23,7 @@ pub mod usage;
 pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
 pub use error::ObserveError;
 pub use facts::{FactFamily, fact_families, facts};
-pub use monitor::{Monitor, MonitorKind, find, monitors, open};
+pub use monitor::{Monitor, MonitorKind, Tick, find, monitors, open};
 pub use root::{Root, boot_id};
 pub use sampler::{Sampler, SamplerCost};
 pub use usage::{Usage, own_usage};

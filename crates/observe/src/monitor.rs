@@ -27,4 +27,4 @@ mod vmstat;
 mod wide;
 
 pub use column::Declared;
-pub use kind::{Monitor, MonitorKind, Opening, find, monitors, open};
+pub use kind::{Monitor, MonitorKind, Opening, Tick, find, monitors, open};

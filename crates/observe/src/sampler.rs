@@ -1,4 +1,4 @@
-//! All monitors of a run on one thread, each with its interval.
+//! All monitors of a run on a thread of their own (two, where some are on fast clocks), each with its interval.
 //!
 //! The sampler owns when a monitor is read, what is counted as late and lost, and what becomes a gap. It emits
 //! `SeriesOpened` before the first `Rows` of a monitor, and never ends because one of them fails: a failure is a

@@ -36,6 +36,25 @@ pub trait Monitor: Send {
     /// # Errors
     /// When the file cannot be read any more or is not understood; `rows` may then hold some of them.
     fn sample(&mut self, rows: &mut Vec<Row>) -> Result<(), ObserveError>;
+
+    /// Reads its file now, and says what differs from what it said last, where it knows; else everything.
+    ///
+    /// # Errors
+    /// As [`Monitor::sample`].
+    fn tick(&mut self) -> Result<Tick, ObserveError> {
+        let mut rows = Vec::new();
+        self.sample(&mut rows)?;
+        Ok(Tick::Whole(rows))
+    }
+}
+
+/// What a monitor says at a tick.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tick {
+    /// All rows.
+    Whole(Vec<Row>),
+    /// Those that differ from the last tick's, each behind its place: the others are as they were.
+    Changed(Vec<(u32, Row)>),
 }
 
 /// Every monitor there is: the one line that each adds outside of its own file.

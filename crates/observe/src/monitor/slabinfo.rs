@@ -54,11 +54,6 @@ const COLUMNS: &[Declared] = &[
 ];
 
 fn open(opening: &Opening<'_>) -> Result<Box<dyn super::Monitor>, crate::ObserveError> {
-    let mut file = ProcFile::open(opening.root, KIND.source)?;
-    let mut memory = memory::Memory::default();
-    let read = move |rows: &mut Vec<perflab_model::Row>| {
-        let parsed = memory.parse(file.read()?, rows);
-        parsed.map_err(|malformed| file.malformed(malformed))
-    };
-    Ok(Box::new(sample::Slabinfo::new(opening.declared(), Capped::new(opening.root), read)))
+    let file = ProcFile::open(opening.root, KIND.source)?;
+    Ok(Box::new(sample::Slabinfo::new(opening.declared(), Capped::new(opening.root), file)))
 }

@@ -3,12 +3,15 @@
 use std::sync::mpsc::{SendError, Sender};
 
 use perflab_model::series::Gap;
-use perflab_model::{Event, Nanos, Row, SeriesSchema, What};
+use perflab_model::{Event, Nanos, SeriesSchema, What};
 
 use super::run::SamplerCost;
 use super::schedule::{Punctuality, Schedule};
-use crate::monitor::{Monitor, find, open};
+use crate::monitor::{Monitor, Tick, find, open};
 use crate::{ObserveError, Root};
+
+/// Every so many ticks one is told whole, so that what is lost of a stream costs those until then, and no more.
+const WHOLE: u32 = 100;
 
 /// Nobody listens any more.
 pub(super) type Deaf = SendError<Event>;
@@ -23,14 +26,14 @@ pub(super) struct Lane {
     /// Since when rows are missing, should the next tick fail.
     last_good: Nanos,
     gap: Option<Gap>,
-    /// Rows of the last tick, which the next one will have too.
-    rows: usize,
+    /// Ticks told as changes since one was told whole.
+    step: u32,
 }
 
 impl Lane {
     pub(super) fn new(name: String, interval: Nanos, began: Nanos) -> Self {
         let schedule = Schedule::new(interval, began);
-        Lane { name, schedule, monitor: None, announced: None, last_good: began, gap: None, rows: 0 }
+        Lane { name, schedule, monitor: None, announced: None, last_good: began, gap: None, step: 0 }
     }
 
     /// Opens the monitor, which may take longer than a tick. What goes wrong is said at the first tick, which tries again.
@@ -53,22 +56,33 @@ impl Lane {
         cost: &mut SamplerCost,
     ) -> Result<(), Deaf> {
         let punctuality = self.schedule.take(at);
-        let mut rows = Vec::with_capacity(self.rows);
-        if let Err(error) = self.read(root, &mut rows) {
-            return self.fail(at, &error, sink);
-        }
+        let tick = match self.read(root) {
+            Ok(tick) => tick,
+            Err(error) => return self.fail(at, &error, sink),
+        };
         self.announce(at, sink)?;
         match self.gap.take() {
             Some(gap) => self.send(at, What::Gap(Gap { to: Some(at), ..gap }), sink)?,
             None => self.count(at, punctuality, sink, cost)?,
         }
         cost.ticks += 1;
-        (self.rows, self.last_good) = (rows.len(), at);
-        self.send(at, What::Rows { monitor: self.name.clone(), rows }, sink)
+        self.last_good = at;
+        let monitor = self.name.clone();
+        let told = match tick {
+            Tick::Whole(rows) => {
+                self.step = 0;
+                What::Rows { monitor, rows }
+            }
+            Tick::Changed(rows) => {
+                self.step += 1;
+                What::Changed { monitor, step: self.step, rows }
+            }
+        };
+        self.send(at, told, sink)
     }
 
     /// Reads the monitor, opened first where it is not.
-    fn read(&mut self, root: &Root, rows: &mut Vec<Row>) -> Result<(), ObserveError> {
+    fn read(&mut self, root: &Root) -> Result<Tick, ObserveError> {
         let monitor = match &mut self.monitor {
             Some(monitor) => monitor,
             closed => {
@@ -80,7 +94,12 @@ impl Lane {
                 closed.insert(monitor)
             }
         };
-        monitor.sample(rows)
+        if self.step + 1 < WHOLE {
+            return monitor.tick();
+        }
+        let mut rows = Vec::new();
+        monitor.sample(&mut rows)?;
+        Ok(Tick::Whole(rows))
     }
 
     /// Sends the schema before the first rows.

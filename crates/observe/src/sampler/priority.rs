@@ -14,6 +14,11 @@ const MOST: u64 = 50;
 /// once it has taken so much.
 const AT_LEAST: Nanos = Nanos(50_000_000);
 
+/// Whether a monitor read that often is.
+pub(super) fn is_fast(interval: Nanos) -> bool {
+    interval < FAST
+}
+
 /// The priority that the calling thread was given.
 #[derive(Debug)]
 pub(super) struct Priority {
@@ -27,7 +32,7 @@ impl Priority {
     /// (root); what it takes from the workload is its CPU time, which is in the run's own overhead. It ends with the
     /// thread.
     pub(super) fn raise(fastest: Option<Nanos>, now: Nanos) -> Self {
-        let raised = fastest.is_some_and(|interval| interval < FAST) && schedule(libc::SCHED_FIFO, 1);
+        let raised = fastest.is_some_and(is_fast) && schedule(libc::SCHED_FIFO, 1);
         Priority { raised, since: now, cpu: usage::own_thread() }
     }
 

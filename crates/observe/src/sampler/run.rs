@@ -1,4 +1,5 @@
-//! The thread: sleeps until the first monitor is due, ticks whatever is due, until it is asked to stop.
+//! The threads: each sleeps until the first of its monitors is due, ticks whatever is due, until it is asked to stop.
+//! Monitors on fast clocks have one of their own, so that none loses a tick while a slow one is read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use perflab_model::series::Gap;
 use perflab_model::{Event, Nanos, What};
 
 use super::lane::{Deaf, Lane};
-use super::priority::Priority;
+use super::priority::{Priority, is_fast};
 use crate::clock::{Clock, Monotonic, Stop};
 use crate::{Root, usage};
 
@@ -17,13 +18,13 @@ use crate::{Root, usage};
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<SamplerCost>>,
+    threads: Vec<JoinHandle<SamplerCost>>,
 }
 
 /// What the monitors of a run cost, and how punctual they were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SamplerCost {
-    /// CPU time of the monitors' thread.
+    /// CPU time of the monitors' threads.
     pub cpu: Nanos,
     /// Ticks taken, of all monitors together.
     pub ticks: u64,
@@ -35,8 +36,9 @@ pub struct SamplerCost {
 
 impl Sampler {
     /// Starts the wanted monitors (name, interval; a name twice counts once, an interval below 1 ms is 1 ms) on a
-    /// thread of their own. The first tick of each is taken as soon as all are open. With an interval below 100 ms the thread takes the
-    /// lowest real-time priority, where it may. Whatever cannot be read becomes a gap.
+    /// thread of their own; those with an interval below 100 ms on another, which takes the lowest real-time priority
+    /// where it may. The first tick of each is taken as soon as all of its thread are open. Whatever cannot be read
+    /// becomes a gap.
     pub fn start(wanted: Vec<(String, Nanos)>, root: Root, sink: Sender<Event>) -> Sampler {
         Sampler::start_on(Arc::new(Monotonic), wanted, root, sink)
     }
@@ -49,16 +51,13 @@ impl Sampler {
         sink: Sender<Event>,
     ) -> Sampler {
         let stop = Arc::new(Stop::default());
-        let began = clock.now();
-        let names: Vec<String> = wanted.iter().map(|(name, _)| name.clone()).collect();
-        let (asked, listener) = (Arc::clone(&stop), sink.clone());
-        let spawned = Builder::new()
-            .name("monitors".into())
-            .spawn(move || run(&*clock, &asked, lanes(wanted, began), &root, &sink));
-        if let Err(error) = &spawned {
-            refuse(names, began, &error.to_string(), &listener);
-        }
-        Sampler { stop, thread: spawned.ok() }
+        let mut seen = BTreeSet::new();
+        let once = wanted.into_iter().filter(|(name, _)| seen.insert(name.clone()));
+        let (fast, slow): (Vec<_>, Vec<_>) = once.partition(|(_, interval)| is_fast(*interval));
+        let groups = [fast, slow].into_iter().filter(|group| !group.is_empty());
+        let start = |group| spawn(Arc::clone(&clock), Arc::clone(&stop), group, root.clone(), sink.clone());
+        let threads = groups.filter_map(start).collect();
+        Sampler { stop, threads }
     }
 
     /// Stops at once, without waiting for a tick, and says what it cost.
@@ -68,8 +67,19 @@ impl Sampler {
 
     fn join(&mut self) -> SamplerCost {
         self.stop.ask();
-        let joined = self.thread.take().map(JoinHandle::join);
-        joined.and_then(Result::ok).unwrap_or_default()
+        let joined = self.threads.drain(..).map(|thread| thread.join().unwrap_or_default());
+        joined.fold(SamplerCost::default(), SamplerCost::and)
+    }
+}
+
+impl SamplerCost {
+    fn and(self, other: SamplerCost) -> SamplerCost {
+        SamplerCost {
+            cpu: Nanos(self.cpu.0 + other.cpu.0),
+            ticks: self.ticks + other.ticks,
+            late: self.late + other.late,
+            lost: self.lost + other.lost,
+        }
     }
 }
 
@@ -79,10 +89,24 @@ impl Drop for Sampler {
     }
 }
 
-fn lanes(wanted: Vec<(String, Nanos)>, began: Nanos) -> Vec<Lane> {
-    let mut seen = BTreeSet::new();
-    let once = wanted.into_iter().filter(|(name, _)| seen.insert(name.clone()));
-    once.map(|(name, interval)| Lane::new(name, interval, began)).collect()
+/// A thread that reads these monitors; none where the system gives none.
+fn spawn(
+    clock: Arc<dyn Clock>,
+    stop: Arc<Stop>,
+    wanted: Vec<(String, Nanos)>,
+    root: Root,
+    sink: Sender<Event>,
+) -> Option<JoinHandle<SamplerCost>> {
+    let began = clock.now();
+    let (names, listener): (Vec<String>, _) =
+        (wanted.iter().map(|(name, _)| name.clone()).collect(), sink.clone());
+    let lanes = wanted.into_iter().map(|(name, interval)| Lane::new(name, interval, began)).collect();
+    let spawned =
+        Builder::new().name("monitors".into()).spawn(move || run(&*clock, &stop, lanes, &root, &sink));
+    if let Err(error) = &spawned {
+        refuse(names, began, &error.to_string(), &listener);
+    }
+    spawned.ok()
 }
 
 /// Says of every monitor that there is no thread to read it.

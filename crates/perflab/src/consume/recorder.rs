@@ -1,7 +1,7 @@
 //! The recorder as a consumer: opens the run at `Began`, writes whatever comes after.
 
 use perflab_archive::{Archive, Recorder, RunDir};
-use perflab_model::{Event, What};
+use perflab_model::{Event, Overhead, What};
 
 use super::Consumer;
 
@@ -46,10 +46,8 @@ impl Consumer for Recording {
             self.early.push(event.clone());
             return Ok(());
         };
-        let mut event = event.clone();
-        if let What::Ended { overhead, .. } = &mut event.what {
-            overhead.bytes_written = recorder.bytes_written();
-        }
-        Ok(recorder.record(&event)?)
+        let What::Ended { status, overhead } = event.what else { return Ok(recorder.record(event)?) };
+        let overhead = Overhead { bytes_written: recorder.bytes_written(), ..overhead };
+        Ok(recorder.record(&Event { what: What::Ended { status, overhead }, ..*event })?)
     }
 }

@@ -29,13 +29,15 @@ impl Capped {
         Capped { root: root.clone(), applies, partial: HashMap::new() }
     }
 
-    /// Whether the number of objects in use of a cache, of which `free` are not and which has `slabs`, may be an
-    /// estimate. Where sysfs does not say how many slabs are partial, it may be.
-    pub(crate) fn may_be(&mut self, cache: &str, free: u64, slabs: u64) -> bool {
+    /// Whether a cache, of whose objects `free` are not in use and which has `slabs`, can have so many partial slabs.
+    pub(crate) fn concerns(&self, free: u64, slabs: u64) -> bool {
         // Every partial slab has a free object at least.
-        if !self.applies || slabs <= COUNTED || free <= COUNTED {
-            return false;
-        }
+        self.applies && slabs > COUNTED && free > COUNTED
+    }
+
+    /// Whether the number of objects in use of such a cache is an estimate. Where sysfs does not say how many slabs are
+    /// partial, it may be.
+    pub(crate) fn is_estimate(&mut self, cache: &str) -> bool {
         let count = self.partial(cache).read(Count::parse).flatten();
         if count.is_none() {
             self.partial.remove(cache);

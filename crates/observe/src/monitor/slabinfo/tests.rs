@@ -5,9 +5,11 @@ use proptest::prelude::*;
 use perflab_model::{Cell, Nanos, Row, SeriesSchema};
 
 use super::memory::Memory;
-use super::sample::Slabinfo;
+use super::sample::{Slabinfo, Text, counts, soundness};
 use super::{COLUMNS, Capped, parse};
-use crate::monitor::Monitor;
+use crate::monitor::line::Malformed;
+use crate::monitor::slab::{REREADS, Soundness, flag};
+use crate::monitor::{Monitor, Tick};
 use crate::{ObserveError, Root};
 
 /// A slabinfo of caches: name, active objects, objects, objects of a slab, slabs.
@@ -19,19 +21,27 @@ fn text(caches: &[(&str, &str, u64, u64, u64)]) -> String {
     format!("slabinfo - version: 2.1\n# name <active_objs>\n{lines}")
 }
 
+/// Texts, one a reading; no more after the last.
+struct Scripted(VecDeque<String>, String);
+
+impl Text for Scripted {
+    fn read(&mut self) -> Result<&str, ObserveError> {
+        let gone = || ObserveError::read("/proc/slabinfo", std::io::ErrorKind::NotFound.into());
+        self.1 = self.0.pop_front().ok_or_else(gone)?;
+        Ok(&self.1)
+    }
+
+    fn malformed(&self, malformed: Malformed) -> ObserveError {
+        panic!("{malformed:?}: {}", self.1)
+    }
+}
+
 /// A monitor whose every reading is the next of these texts, and fails when they are used up.
 fn scripted(root: &Root, texts: &[String]) -> impl Monitor + use<> {
-    let mut texts: VecDeque<String> = texts.to_vec().into();
-    let read = move |rows: &mut Vec<Row>| {
-        let gone = || ObserveError::read("/proc/slabinfo", std::io::ErrorKind::NotFound.into());
-        let text = texts.pop_front().ok_or_else(gone)?;
-        parse(&text, rows).unwrap();
-        Ok(())
-    };
     let columns = COLUMNS.iter().map(super::Declared::column).collect();
     let schema =
         SeriesSchema { monitor: "slabinfo".into(), source: String::new(), interval: Nanos(1), columns };
-    Slabinfo::new(schema, Capped::new(root), read)
+    Slabinfo::new(schema, Capped::new(root), Scripted(texts.to_vec().into(), String::new()))
 }
 
 fn nowhere() -> Root {
@@ -210,10 +220,79 @@ proptest! {
     fn what_is_remembered_changes_no_row(texts in texts()) {
         let mut memory = Memory::default();
         for text in texts {
-            let (mut remembered, mut parsed) = (Vec::new(), Vec::new());
-            let results = (memory.parse(&text, &mut remembered), parse(&text, &mut parsed));
-            prop_assert_eq!(&results.0, &results.1);
-            prop_assert!(results.0.is_err() || remembered == parsed, "{:?}: {:?} {:?}", text, remembered, parsed);
+            let mut parsed = Vec::new();
+            let taken = memory.take(&text).map(|_| ());
+            prop_assert_eq!(&taken, &parse(&text, &mut parsed));
+            prop_assert!(taken.is_err() || memory.rows() == parsed, "{:?}: {:?} {:?}", text, memory.rows(), parsed);
         }
+    }
+}
+
+/// Readings of the same caches, torn ones and slabs of a lower order among them, at times with one cache more.
+fn readings() -> impl Strategy<Value = Vec<String>> {
+    let cache = (0..3_u64, 0..2_u64).prop_map(|(active, short)| ((active * 15).to_string(), 20 - short * 5));
+    let reading = (proptest::collection::vec(cache, 3), 0..8_u8).prop_map(|(caches, more)| {
+        let named = ["a", "b", "a"].iter().zip(&caches);
+        let more = (more == 0).then_some(("c", "1", 20, 10, 2));
+        let rows =
+            named.map(|(name, (active, objects))| (*name, active.as_str(), *objects, 10, 2)).chain(more);
+        text(&rows.collect::<Vec<_>>())
+    });
+    proptest::collection::vec(reading, 1..24)
+}
+
+/// What the monitor does, without memory: every reading is parsed whole, and every row of it looked at.
+fn plainly(readings: &[String]) -> Vec<Vec<Row>> {
+    let mut readings = readings.iter().map(|text| {
+        let mut rows = Vec::new();
+        parse(text, &mut rows).unwrap();
+        rows
+    });
+    let mut fallback: Vec<Row> = Vec::new();
+    let mut ticks = Vec::new();
+    while let Some(mut rows) = readings.next() {
+        let is_doubtful = |row: &Row, fallback: &[Row]| match soundness(row) {
+            Soundness::Short => !fallback.iter().any(|known| known[..] == row[..2]),
+            sound => sound != Soundness::Sound,
+        };
+        let mut doubtful: Vec<usize> =
+            (0..rows.len()).filter(|row| is_doubtful(&rows[*row], &fallback)).collect();
+        for _ in 0..REREADS {
+            let again = if doubtful.is_empty() { None } else { readings.next() };
+            doubtful.retain(|row| {
+                let row = &mut rows[*row];
+                let Some(new) = again.iter().flatten().find(|new| new[..2] == row[..2]) else { return true };
+                let earlier = std::mem::replace(row, new.clone());
+                if counts(row).unwrap().falls_back(&counts(&earlier).unwrap()) {
+                    fallback.push(row[..2].to_vec());
+                }
+                is_doubtful(row, &fallback)
+            });
+        }
+        doubtful.into_iter().for_each(|row| flag(&mut rows[row], "torn"));
+        ticks.push(rows);
+    }
+    ticks
+}
+
+proptest! {
+    #[test]
+    fn ticks_told_as_changes_are_those_of_a_monitor_without_memory(readings in readings()) {
+        let (mut whole, mut changing) = (scripted(&nowhere(), &readings), scripted(&nowhere(), &readings));
+        let mut restored: Vec<Row> = Vec::new();
+        for expected in plainly(&readings) {
+            let mut rows = Vec::new();
+            whole.sample(&mut rows).unwrap();
+            prop_assert_eq!(&rows, &expected);
+            match changing.tick().unwrap() {
+                Tick::Whole(all) => restored = all,
+                Tick::Changed(changes) => for (place, row) in changes {
+                    prop_assert_ne!(&restored[place as usize], &row, "it is told without need");
+                    restored[place as usize] = row;
+                },
+            }
+            prop_assert_eq!(&restored, &expected);
+        }
+        prop_assert!(whole.sample(&mut Vec::new()).is_err());
     }
 }

@@ -22,6 +22,9 @@ cache are made of: `sudo perflab slab record …`";
 /// Exact counts walk lists under a lock, and attributes change seldom: once a second is often enough.
 const SLOW: &str = "1s";
 
+/// Totals are read at most this often: they stand beside the sums of caches, not in their place.
+const OFTEN: Nanos = Nanos(100_000_000);
+
 /// More ticks than this take seconds to analyse: whoever wants that says `perflab slab show`.
 const MOST_TICKS: u64 = 10_000;
 
@@ -102,7 +105,8 @@ fn study(wanted: &slab::Record, is_root: bool) -> Result<String, Usage> {
     if is_root {
         text += &format!("slabinfo = \"{every}\"\nslab-caches = \"{SLOW}\"\nslab-exact = \"{SLOW}\"\n");
     }
-    Ok(text + &format!("meminfo = \"{every}\"\nvmstat = \"{SLOW}\"\n"))
+    let totals = if Nanos::parse(&every).is_ok_and(|every| every < OFTEN) { "100ms" } else { &every };
+    Ok(text + &format!("meminfo = \"{totals}\"\nvmstat = \"{SLOW}\"\n"))
 }
 
 fn subject(command: &[OsString]) -> String {
