@@ -3,6 +3,7 @@
 
 mod by_factor;
 mod common;
+mod noise;
 mod overall;
 
 use crate::comparison::{COMPARISON_FORMAT, Comparison};
@@ -43,6 +44,7 @@ pub fn compare(baseline: &Side, candidates: &[Side], options: &Options) -> Resul
         .flat_map(|side| environment::differences(&baseline.runs, &side.name, &side.runs))
         .collect();
     let mut warnings = overall::of_sides(&sides);
+    warnings.extend(noise::doubts(&sides, options));
     for side in candidates {
         warnings.extend(overall::environment(&baseline.name, &side.name, &facts));
         let differences = planned::differences(&baseline.runs, &side.runs, &hidden);
@@ -70,6 +72,7 @@ fn finish(
     warnings.extend(overall::of_tables(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);
     warnings.extend(cell_warnings(&index, &ours, &theirs));
+    warnings.extend(noise::within(&mut drafts, options));
     overall::flag_rows(&index, &mut drafts, &warnings);
     Ok(Comparison {
         format: COMPARISON_FORMAT,

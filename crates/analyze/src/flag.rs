@@ -28,6 +28,8 @@ pub enum Flag {
     Environment,
     /// a monitor has gaps
     Gaps,
+    /// no larger than what this machine shows where nothing changed
+    Noise,
 }
 
 impl Flag {
@@ -46,6 +48,7 @@ impl Flag {
             Flag::Sequential => 's',
             Flag::Environment => 'e',
             Flag::Gaps => 'c',
+            Flag::Noise => 'a',
         }
     }
 
@@ -64,6 +67,7 @@ impl Flag {
             Flag::Sequential => "one side was measured after the other",
             Flag::Environment => "the environment differs",
             Flag::Gaps => "a monitor has gaps",
+            Flag::Noise => "no larger than what this machine shows where nothing changed (`perflab aa`)",
         }
     }
 }

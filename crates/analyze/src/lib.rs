@@ -11,8 +11,10 @@
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
 //! | [`mmtests`] | the tables that MMTests prints for the same data |
+//! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`recap`] | all rows together: gains and their geometric mean |
 //! | [`statistic`] | numbers about one side, by name |
+//! | [`mod@ahead`] | how many boots and iterations a wanted precision costs |
 //! | [`mod@history`] | a metric over the runs of an archive: steps, and the newest run |
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
@@ -43,6 +45,7 @@
 //! # }
 //! ```
 
+pub mod ahead;
 mod blocks;
 pub mod compare;
 pub mod comparison;
@@ -58,6 +61,7 @@ pub mod history;
 mod judge;
 pub mod mmtests;
 mod needed;
+pub mod noise_card;
 mod options;
 mod planned;
 pub mod recap;
@@ -68,6 +72,7 @@ pub mod slab;
 pub mod statistic;
 pub mod warning;
 
+pub use ahead::ahead;
 pub use compare::{compare, compare_by_factor};
 pub use comparison::{
     Change, Comparison, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Verdict,
@@ -77,6 +82,7 @@ pub use error::AnalyzeError;
 pub use flag::Flag;
 pub use gate::Gate;
 pub use history::{Guard, History, guard, history};
+pub use noise_card::NoiseCard;
 pub use options::Options;
 pub use recap::{Recap, recap};
 pub use side::Side;

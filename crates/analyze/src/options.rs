@@ -1,7 +1,7 @@
 //! Owns the choices of whoever compares. It refuses choices that belong into the study, such as the margin of a
 //! metric, which is fixed before the first sample.
 
-use crate::AnalyzeError;
+use crate::{AnalyzeError, NoiseCard};
 
 /// How to compare.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Options {
     pub workloads: Vec<String>,
     /// The level that others are compared with by a factor; its first where absent.
     pub baseline: Option<String>,
+    /// What this machine showed where nothing changed, if it was measured.
+    pub noise: Option<NoiseCard>,
 }
 
 impl Default for Options {
@@ -26,6 +28,7 @@ impl Default for Options {
             metrics: Vec::new(),
             workloads: Vec::new(),
             baseline: None,
+            noise: None,
         }
     }
 }

@@ -158,6 +158,20 @@ pub enum Warning {
         /// What, as `key: ours -> theirs`.
         differences: Vec<String>,
     },
+    /// A change is no larger than what the machine shows without one.
+    WithinNoise {
+        /// Where.
+        place: Place,
+        /// The relative change.
+        change: f64,
+        /// The largest relative change of the noise card.
+        reach: f64,
+    },
+    /// The noise card may not hold here.
+    OldNoiseCard {
+        /// Why.
+        doubts: Vec<String>,
+    },
     /// A monitor has gaps.
     MonitorGaps {
         /// Name of the side.
@@ -202,6 +216,8 @@ impl Warning {
             Warning::Outliers { .. } => Flag::Outliers,
             Warning::DifferentEnvironment { .. } => Flag::Environment,
             Warning::MonitorGaps { .. } => Flag::Gaps,
+            Warning::WithinNoise { .. } => Flag::Noise,
+            Warning::OldNoiseCard { .. } => return None,
             Warning::NotFinished { .. } | Warning::NoValues { .. } | Warning::DifferentStudy { .. } => {
                 return None;
             }
@@ -228,6 +244,8 @@ impl Warning {
             Warning::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
             Warning::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
             Warning::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
+            Warning::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
+            Warning::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab aa`", "the noise card may not hold"),
             Warning::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
         }
     }
@@ -263,6 +281,10 @@ impl Warning {
                 listed(candidate, first, more)
             }
             Warning::DifferentStudy { candidate, differences, .. } => listed(candidate, differences, 0),
+            Warning::WithinNoise { place, change, reach } => {
+                format!("{place}: {:+.2} %, of ± {:.2} %", change * 100.0, reach * 100.0)
+            }
+            Warning::OldNoiseCard { doubts } => doubts.join("; "),
             Warning::MonitorGaps { side, run, monitors } => {
                 listed(&format!("{side}, run {run}"), monitors, 0)
             }

@@ -1,6 +1,7 @@
 //! The command line, as clap reads it. Nothing below this module sees clap.
 
 pub mod flame;
+pub mod history;
 pub mod slab;
 
 use std::ffi::OsString;
@@ -80,6 +81,14 @@ pub enum Verb {
     Compare(Compare),
     /// Write one HTML file that shows runs and their difference, offline
     Report(Report),
+    /// Show metrics over the runs of the archive, with the steps between them
+    History(history::History),
+    /// Compare the newest run with its history; exit code 5 where a metric got worse
+    Guard(history::Guard),
+    /// Say how many boots and iterations a wanted precision costs, from earlier runs
+    Plan(history::Plan),
+    /// Measure this machine's noise: the same variant under two labels
+    Aa(history::Aa),
     /// List the runs of the archive
     List,
     /// Show one run: what was done, how it went, medians

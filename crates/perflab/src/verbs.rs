@@ -1,9 +1,13 @@
 //! One module a verb, or a family of small ones: from a spec to one call, and its result printed.
 
+pub mod aa;
 pub mod agent;
 pub mod compare;
 pub mod flame;
+pub mod guard;
+pub mod history;
 pub mod laboratory;
+pub mod plan;
 pub mod report;
 pub mod run;
 pub mod runs;

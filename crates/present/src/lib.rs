@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod flame;
+pub mod history;
 pub mod report;
 pub mod slab;
 pub mod table;

@@ -3,7 +3,7 @@
 
 use indexmap::IndexSet;
 
-use super::{common, finish, overall};
+use super::{common, finish, noise, overall};
 use crate::comparison::Comparison;
 use crate::seen::{Index, Selection, Table};
 use crate::{AnalyzeError, Options, Side};
@@ -30,7 +30,9 @@ pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result
     for run in &mut index.runs {
         run.side.clear();
     }
-    let mut found = finish(index, ours, theirs, overall::of_sides(&[side]), options)?;
+    let mut warnings = overall::of_sides(&[side]);
+    warnings.extend(noise::doubts(&[side], options));
+    let mut found = finish(index, ours, theirs, warnings, options)?;
     found.by = Some(factor.into());
     Ok(found)
 }

@@ -5,7 +5,7 @@ use perflab_analyze::{
     AnalyzeError, Comparison, Flag, Level, Options, Row, Scale, Side, Verdict, Warning, compare,
     compare_by_factor,
 };
-use perflab_model::{Direction, RunRecord, Status};
+use perflab_model::{Direction, Nanos, RunRecord, Status};
 
 fn side(name: &str, runs: Vec<RunRecord>) -> Side {
     Side { name: name.into(), runs }
@@ -497,4 +497,49 @@ fn filters_choose_metrics_and_workloads() {
     let options = Options { metrics: vec!["speed".into()], ..Options::default() };
     let error = compare(&run("a"), &[run("b")], &options).unwrap_err().to_string();
     assert_eq!(error, "`a` has no samples of speed: it has sweep time, sweep rate, fio time, fio rate");
+}
+
+#[test]
+fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
+    use perflab_analyze::NoiseCard;
+    use perflab_analyze::noise_card::{NOISE_CARD_FORMAT, NoiseRow};
+    let mut noise = Noise(5);
+    let lab = Lab::new("01JDA").with(|lab| {
+        lab.factors = vec![("x", vec!["a", "b"])];
+        lab.iterations = 20;
+    });
+    let run = lab.run(|spot| Some(noise.around(if spot.level("x") == "b" { 1.05 } else { 1.0 }, 0.002)));
+    let row = |reach: f64| NoiseRow {
+        subject: "sweep".into(),
+        workload: "sweep".into(),
+        metric: "time".into(),
+        unit: perflab_model::Unit::new("s"),
+        n: 20,
+        noise: 0.002,
+        change: 0.0,
+        reach,
+        detects: None,
+        interleaved: None,
+        in_turn: None,
+    };
+    let card = |reach: f64, made: u64| NoiseCard {
+        format: NOISE_CARD_FORMAT,
+        run: "01JDN".into(),
+        made: Nanos(made),
+        kernel: String::new(),
+        cpu: String::new(),
+        rows: vec![row(reach)],
+    };
+    let began = run.manifest.anchor.realtime.0;
+    let side = side("run", vec![run]);
+    let with = |card| {
+        let options = Options { noise: Some(card), ..Options::default() };
+        compare_by_factor(&side, "x", &options).unwrap()
+    };
+    let found = with(card(0.06, began));
+    assert_eq!(found.rows[0].word(), "worse");
+    assert!(found.rows[0].flags.contains(&Flag::Noise));
+    let quiet = with(card(0.001, began - 40 * 86_400_000_000_000));
+    assert!(!quiet.rows[0].flags.contains(&Flag::Noise));
+    assert!(quiet.warnings.iter().any(|warning| warning.to_string().contains("40 days old")));
 }

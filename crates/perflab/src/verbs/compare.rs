@@ -53,7 +53,7 @@ fn statistics(wanted: &arguments::Compare) -> Result<Vec<Statistic>, Usage> {
 
 fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {
     let archive = context.archive()?;
-    let options = options(wanted)?;
+    let options = Options { noise: super::aa::stored(context)?, ..options(wanted)? };
     let names = if wanted.by.is_some() { wanted.runs.clone() } else { baseline_first(wanted) };
     let sides = names.iter().map(|run| sides::side(&archive, run)).collect::<Result<Vec<_>, _>>()?;
     match (&wanted.by, sides.split_first()) {
@@ -88,16 +88,18 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
         let message = format!("--confidence {} is not between 0.5 and 1", wanted.confidence);
         return Err(Usage::new(message, "0.95 is usual"));
     }
-    let margin = wanted.margin.trim().trim_end_matches('%').parse::<f64>().ok();
-    let margin = margin.filter(|margin| (0.0..100.0).contains(margin));
-    let margin = margin.ok_or_else(|| {
-        Usage::new(format!("--margin {} is not a per cent value", wanted.margin), "write 3%")
-    })?;
     Ok(Options {
         confidence: wanted.confidence,
-        default_margin: margin / 100.0,
+        default_margin: percent("--margin", &wanted.margin)?,
         metrics: wanted.metric.clone(),
         baseline: wanted.baseline.clone().filter(|_| wanted.by.is_some()),
         ..Options::default()
     })
+}
+
+/// `3%` or `3` as 0.03.
+pub fn percent(option: &str, text: &str) -> Result<f64, Usage> {
+    let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let number = number.filter(|number| (0.0..100.0).contains(number)).map(|number| number / 100.0);
+    number.ok_or_else(|| Usage::new(format!("{option} {text} is not a per cent value"), "write 3%"))
 }

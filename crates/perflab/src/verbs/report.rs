@@ -80,7 +80,8 @@ fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::
     std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
 }
 
-fn input(run: &RunDir) -> anyhow::Result<RunInput> {
+/// A run with its series, as reports take it.
+pub fn input(run: &RunDir) -> anyhow::Result<RunInput> {
     let series = run.monitors()?.iter().map(|monitor| run.series(monitor)).collect::<Result<Vec<_>, _>>()?;
     Ok(RunInput { record: run.record()?, series })
 }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_conduct::settings::{recover, state_directory};
 use perflab_conduct::{Choices, ConductError, Host, Permissions, Stop, Target, plan};
-use perflab_model::{Manifest, Status};
+use perflab_model::{Manifest, Status, Study};
 
 use crate::arguments;
 use crate::consume::{Progress, Recording, feed};
@@ -17,7 +17,7 @@ use crate::{manifest, shipped};
 /// Runs a study and shows what came out.
 pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
     undo_leftovers(context);
-    let manifest = prepare(context, wanted)?;
+    let manifest = prepare(context, wanted, |_| ())?;
     let stop = stop_on_interrupt()?;
     let host = host(context, context.catalogue()?)?;
     let permissions =
@@ -52,9 +52,15 @@ pub fn undo_leftovers(context: &Context) {
     }
 }
 
-fn prepare(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Manifest> {
+/// The manifest of the study, as changed by the arguments and by `change`.
+pub fn prepare(
+    context: &Context,
+    wanted: &arguments::Run,
+    change: impl FnOnce(&mut Study),
+) -> anyhow::Result<Manifest> {
     let source = shipped::find(&wanted.study)?;
     let mut study = source.read()?;
+    change(&mut study);
     if let Some(iterations) = wanted.iterations {
         study.run.iterations = iterations.max(1);
     }

@@ -5,7 +5,7 @@ mod growth;
 mod histogram;
 mod import;
 mod notebook;
-mod output;
+pub mod output;
 mod record;
 mod show;
 mod stored;

@@ -14,6 +14,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     ("report.html", include_str!("../../assets/report.html")),
     ("comparison.html", include_str!("../../assets/comparison.html")),
     ("runs.html", include_str!("../../assets/runs.html")),
+    ("history.html", include_str!("../../assets/history.html")),
     ("slab.html", include_str!("../../assets/slab.html")),
 ];
 

@@ -19,7 +19,7 @@ mod series;
 mod verdicts;
 
 pub use input::{ReportError, ReportInput, RunInput};
-pub use render::render;
+pub use render::{render, render_history};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The page as its template reads it: heading, runs, plan. Texts only, so that the template decides nothing.
 
+use perflab_analyze::History;
 use perflab_model::{Plan, RunRecord, Status};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ pub(super) struct Page {
     comparisons: Vec<verdicts::View>,
     facts: facts::Table,
     slabs: Vec<crate::slab::SlabSection>,
+    history: Option<crate::history::HistorySection>,
 }
 
 /// One run's card and plan.
@@ -69,7 +71,7 @@ struct PlanView {
 }
 
 /// The page of an input.
-pub(super) fn page(input: &ReportInput) -> Page {
+pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
     let study = input.runs.first().map(|run| &run.record.manifest.study);
     let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
     Page {
@@ -81,6 +83,7 @@ pub(super) fn page(input: &ReportInput) -> Page {
         comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
         slabs: crate::slab::sections(&input.runs),
+        history: history.map(crate::history::HistorySection::of),
     }
 }
 

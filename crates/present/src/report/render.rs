@@ -2,6 +2,7 @@
 
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use perflab_analyze::History;
 use serde::Serialize;
 
 use super::page::{self, Page};
@@ -22,10 +23,23 @@ struct Filled<'a> {
 ///
 /// Without a run; and where page or data cannot be written, which would be a mistake of ours.
 pub fn render(input: &ReportInput) -> Result<String, ReportError> {
+    filled(input, None)
+}
+
+/// The same page with a section about the history of metrics, its newest run among the input's.
+///
+/// # Errors
+///
+/// As [`render`].
+pub fn render_history(input: &ReportInput, history: &History) -> Result<String, ReportError> {
+    filled(input, Some(history))
+}
+
+fn filled(input: &ReportInput, history: Option<&History>) -> Result<String, ReportError> {
     if input.runs.is_empty() {
         return Err(ReportError::NoRuns);
     }
-    let page = page::page(input);
+    let page = page::page(input, history);
     let data = data::ReportData { runs: input.runs.iter().map(run::run).collect() };
     let filled = Filled {
         page: &page,

@@ -35,3 +35,4 @@ pub use format::{Format, NotAFormat, TableError};
 pub use grid::{Align, Cell, Column, Grid};
 pub use recap::render_recap;
 pub use statistics::render_statistics;
+pub use words::change_in_words;

@@ -65,6 +65,13 @@ fn change_text(change: Change, unit: &ShownUnit) -> String {
     format!("{}{suffix}{}", text(change.value), interval.unwrap_or_default())
 }
 
+/// A change with its interval: in per cent, or in the unit where it is absolute.
+#[must_use]
+pub fn change_in_words(change: Change, unit: &str) -> String {
+    let largest = change.interval.map_or(change.value.abs(), |i| i.low.abs().max(i.high.abs()));
+    change_text(change, &shown_unit(unit, largest))
+}
+
 /// Symbol and word.
 fn verdict(row: &Row) -> String {
     let word = row.word();

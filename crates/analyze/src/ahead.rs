@@ -1,0 +1,198 @@
+//! Owns the size of the next experiment, from the noise of earlier runs: boots, iterations in each, and the time that both
+//! take. It refuses to guess the noise between boots from one boot: it says that it is unknown.
+
+use indexmap::IndexMap;
+use perflab_model::{Nanos, RunRecord, Unit};
+use perflab_stats::{Goal, Noise, Pairing, Plan, sd};
+use serde::Serialize;
+
+use crate::{AnalyzeError, Options, Side};
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// The relative size that the goal is about, such as 0.01.
+    pub size: f64,
+    /// What is to be reached at this size.
+    pub aim: Aim,
+    /// What a boot costs besides its iterations.
+    pub boot_cost: Nanos,
+    /// Iterations in each boot; the cheapest number where absent.
+    pub iterations: Option<usize>,
+}
+
+/// What is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// an interval of the change that reaches so far to either side
+    Precision,
+    /// a real change of this size found in 80 % of experiments
+    Detect,
+    /// a verdict either way in 80 % of experiments: changed, or the same within ± the size
+    Decide,
+}
+
+/// The plan for one metric.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ahead {
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// Unit of its values.
+    pub unit: Unit,
+    /// Boots and values that the noise was learnt from.
+    pub seen: (usize, usize),
+    /// Standard deviation between iterations of a boot, relative.
+    pub within: f64,
+    /// Standard deviation between boots, relative; absent where one boot was seen.
+    pub between: Option<f64>,
+    /// Iterations in each boot.
+    pub iterations: usize,
+    /// Boots a side (1 where only one boot was seen: iterations alone); absent where a million do not suffice.
+    pub boots: Option<usize>,
+    /// Time a side; absent as the boots are.
+    pub time: Option<Nanos>,
+    /// The smallest relative change that this many repetitions find in 80 % of experiments.
+    pub detects: Option<f64>,
+}
+
+/// What became of a metric without a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unplanned {
+    /// The case.
+    pub subject: String,
+    /// The metric.
+    pub metric: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Values of one metric of one case, by boot.
+struct Seen<'a> {
+    unit: &'a Unit,
+    primary: bool,
+    boots: IndexMap<(String, u32), Vec<f64>>,
+    span: u64,
+}
+
+/// Plans for the metrics chosen in the options: the primary ones, where there are any.
+///
+/// # Errors
+/// No run, no sample of what was chosen, options out of range.
+pub fn ahead(
+    side: &Side,
+    wanted: &Wanted,
+    options: &Options,
+) -> Result<(Vec<Ahead>, Vec<Unplanned>), AnalyzeError> {
+    options.checked()?;
+    if side.runs.is_empty() {
+        return Err(AnalyzeError::NoRun { side: side.name.clone() });
+    }
+    let mut seen: IndexMap<(String, String), Seen<'_>> = IndexMap::new();
+    side.runs.iter().for_each(|run| gather(run, options, &mut seen));
+    let has_primary = seen.values().any(|one| one.primary);
+    seen.retain(|_, one| one.primary || !has_primary);
+    if seen.is_empty() {
+        let filter = options.metrics.join(", ");
+        return Err(AnalyzeError::NoSamples { side: side.name.clone(), filter, known: Vec::new() });
+    }
+    let (mut planned, mut unplanned) = (Vec::new(), Vec::new());
+    for ((subject, metric), one) in seen {
+        match plan(&subject, &metric, &one, wanted, options) {
+            Ok(found) => planned.push(found),
+            Err(reason) => unplanned.push(Unplanned { subject, metric, reason }),
+        }
+    }
+    Ok((planned, unplanned))
+}
+
+fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String, String), Seen<'a>>) {
+    let manifest = &run.manifest;
+    let boot_id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
+    for sample in
+        run.samples.iter().filter(|sample| options.wants_metric(&sample.metric) && sample.value.is_finite())
+    {
+        let Some(case) = manifest.plan.case(sample.case) else { continue };
+        if !options.wants_workload(&case.workload) {
+            continue;
+        }
+        let one = seen.entry((case.label(), sample.metric.clone())).or_insert_with(|| Seen {
+            unit: &sample.unit,
+            primary: sample.primary,
+            boots: IndexMap::new(),
+            span: 0,
+        });
+        one.boots.entry((boot_id.clone(), sample.boot)).or_default().push(sample.value);
+        one.span += sample.end.since(sample.start).0;
+    }
+}
+
+fn plan(
+    subject: &str,
+    metric: &str,
+    seen: &Seen<'_>,
+    wanted: &Wanted,
+    options: &Options,
+) -> Result<Ahead, String> {
+    let values: usize = seen.boots.values().map(Vec::len).sum();
+    let logarithms = logarithms(seen)?;
+    let noise = noise(&logarithms)?;
+    let (known, noise) = noise;
+    let cost = (seen.span as f64 / values as f64).max(1.0);
+    let boot_cost = (wanted.boot_cost.0 as f64).max(1.0);
+    let best = noise.best_iterations(boot_cost, cost).map_err(|error| error.to_string())?;
+    let iterations = wanted.iterations.or(best.filter(|_| known)).unwrap_or(10).clamp(1, 1_000);
+    let rules = Plan { pairing: Pairing::Independent, confidence: options.confidence, ..Plan::default() };
+    let goal = match wanted.aim {
+        Aim::Precision => Goal::HalfWidth(wanted.size),
+        Aim::Detect => Goal::Detect(wanted.size),
+        Aim::Decide => Goal::Decide(wanted.size),
+    };
+    let unit = if known { noise.of_one_boot(iterations) } else { noise.within };
+    let needed =
+        if unit > 0.0 { rules.needed_repetitions(unit, goal).map_err(|e| e.to_string())? } else { Some(4) };
+    let (iterations, boots) =
+        if known { (iterations, needed) } else { (needed.unwrap_or(iterations), needed.map(|_| 1)) };
+    let time = boots.map(|boots| boots as f64 * (boot_cost + iterations as f64 * cost));
+    let detects = needed.filter(|_| unit > 0.0).and_then(|n| rules.detectable_change(unit, n.max(2)).ok());
+    Ok(Ahead {
+        subject: subject.into(),
+        metric: metric.into(),
+        unit: seen.unit.clone(),
+        seen: (seen.boots.len(), values),
+        within: noise.within,
+        between: known.then_some(noise.between),
+        iterations,
+        boots,
+        time: time.map(|time| Nanos(time as u64)),
+        detects,
+    })
+}
+
+fn logarithms(seen: &Seen<'_>) -> Result<Vec<Vec<f64>>, String> {
+    let all = seen.boots.values();
+    if all.clone().flatten().any(|value| *value <= 0.0) {
+        return Err("has values that are not above zero, so no relative noise".into());
+    }
+    Ok(all.map(|boot| boot.iter().map(|value| value.ln()).collect()).collect())
+}
+
+/// The noise, and whether that between boots is known.
+fn noise(boots: &[Vec<f64>]) -> Result<(bool, Noise), String> {
+    let slices: Vec<&[f64]> = boots.iter().map(Vec::as_slice).collect();
+    match Noise::of_boots(&slices) {
+        Ok(noise) => Ok((true, noise)),
+        Err(_) if boots.len() >= 2 => {
+            // One value a boot: the boots' spread is all there is.
+            let singles: Vec<f64> = boots.iter().filter_map(|boot| boot.first().copied()).collect();
+            Ok((true, Noise { between: sd(&singles).map_err(|error| error.to_string())?, within: 0.0 }))
+        }
+        Err(_) => {
+            let only = boots.first().map(Vec::as_slice).unwrap_or_default();
+            let within = sd(only).map_err(|_| "has a single value, so no noise is known".to_owned())?;
+            Ok((false, Noise { between: 0.0, within }))
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! How histories are seen: the table of steps, the runs of one series, the figure, the guard's answer, and the section of the
+//! report. It refuses to find steps: `perflab-analyze` did.
+
+mod figure;
+mod guard;
+mod section;
+mod table;
+
+pub use figure::figure;
+pub use guard::guard_grid;
+pub use section::HistorySection;
+pub use table::{change_text, runs_grid, steps_grid};
