@@ -1,19 +1,19 @@
 //! Recording a run whose events are all there already, as an import's are. Nothing is measured meanwhile,
-//! so rows go straight into tables and not through the journal, which is what most of the time of closing
-//! a run goes to. In return the run stays hidden until it is whole: what dies half-way leaves nothing.
+//! so rows, samples and iterations go straight into tables and not through the journal, which is what most of
+//! the time of closing a run goes to. In return the run stays hidden until it is whole: what dies half-way
+//! leaves nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{Event, Manifest, Status, What};
+use perflab_model::{Event, Iteration, Manifest, Status, What};
 use tempfile::TempDir;
 
+use crate::finish::Sinks;
 use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, STAGE};
 use crate::lock::RunLock;
-use crate::series::SeriesWriter;
-use crate::stacks::StackWriter;
-use crate::{ArchiveError, RunDir, finish, manifest};
+use crate::{ArchiveError, RunDir, finish};
 
 /// A run that is being written at once. Dropped without [`AtOnce::finish`], it leaves nothing.
 pub(crate) struct AtOnce {
@@ -21,9 +21,9 @@ pub(crate) struct AtOnce {
     _lock: Option<RunLock>,
     half: TempDir,
     run: PathBuf,
+    manifest: Manifest,
     journal: Journal,
-    series: SeriesWriter,
-    stacks: StackWriter,
+    sinks: Sinks,
 }
 
 impl AtOnce {
@@ -36,20 +36,26 @@ impl AtOnce {
         let run = half.path().join(&manifest.id);
         let stage = run.join(STAGE);
         fs::create_dir_all(&stage).map_err(ArchiveError::io("create", &stage))?;
-        manifest::write(&run, &Manifest { status: Status::Running, ..manifest.clone() })?;
+        let manifest = Manifest { status: Status::Running, ..manifest.clone() };
         let journal = Journal::create(&run.join(JOURNAL))?;
-        let (series, stacks) = (SeriesWriter::create(&stage)?, StackWriter::create(&stage, &manifest.plan)?);
-        Ok(AtOnce { _lock: lock, half, run, journal, series, stacks })
+        let sinks = Sinks::create(&stage, &manifest)?;
+        Ok(AtOnce { _lock: lock, half, run, manifest, journal, sinks })
     }
 
     /// Takes one event.
     pub(crate) fn record(&mut self, event: &Event) -> Result<(), ArchiveError> {
         match &event.what {
-            What::Rows { monitor, rows } => self.series.rows(event.at, monitor, rows),
-            What::Stacks(batch) => self.stacks.push(batch),
-            What::Changed { .. } => self.series.tick(event.clone()).map(drop),
+            What::Rows { monitor, rows } => self.sinks.series.rows(event.at, monitor, rows),
+            What::Changed { .. } => self.sinks.series.tick(event.clone()).map(drop),
+            What::Stacks(batch) => self.sinks.stacks.push(batch),
+            What::Sample(sample) => self.sinks.samples.push(sample),
+            What::IterationBegan { .. } => Ok(()),
+            What::IterationEnded { slot, outcome, start, end } => {
+                let (slot, outcome, start, end) = (*slot, outcome.clone(), *start, *end);
+                self.sinks.iterations.push(&Iteration { target: event.target, slot, outcome, start, end })
+            }
             What::SeriesOpened(schema) => {
-                self.series.opened(schema)?;
+                self.sinks.series.opened(schema)?;
                 self.journal.append(event)
             }
             _ => self.journal.append(event),
@@ -58,9 +64,9 @@ impl AtOnce {
 
     /// Writes all tables and lets the run be seen.
     pub(crate) fn finish(self, runs: &Path) -> Result<RunDir, ArchiveError> {
-        let AtOnce { _lock, half: _half, run, mut journal, series, stacks } = self;
+        let AtOnce { _lock, half: _half, run, manifest, mut journal, sinks } = self;
         journal.flush()?;
-        finish::close_with(&run, series, stacks)?;
+        finish::close_with(&run, manifest, sinks)?;
         let place = runs.join(run.file_name().unwrap_or_default());
         fs::rename(&run, &place).map_err(ArchiveError::io("create", &place))?;
         RunDir::open(&place)

@@ -38,10 +38,9 @@ pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Closes a run whose series and stacks are in its stage already, and not in its journal.
-pub(crate) fn close_with(run: &Path, series: SeriesWriter, stacks: StackWriter) -> Result<(), ArchiveError> {
-    let stored = manifest::read(run)?;
-    let notes = place(run, stored, series, stacks)?;
+/// Closes a run whose tables are in its stage already, and whose journal has nothing of them but outputs.
+pub(crate) fn close_with(run: &Path, stored: Manifest, sinks: Sinks) -> Result<(), ArchiveError> {
+    let notes = place(run, stored, sinks)?;
     trim(run, &notes)
 }
 
@@ -49,18 +48,13 @@ fn tables(run: &Path, stored: Manifest) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
     discard(run);
     fs::create_dir(&stage).map_err(ArchiveError::io("create", &stage))?;
-    let (series, stacks) = (SeriesWriter::create(&stage)?, StackWriter::create(&stage, &stored.plan)?);
-    place(run, stored, series, stacks)
+    let sinks = Sinks::create(&stage, &stored)?;
+    place(run, stored, sinks)
 }
 
-fn place(
-    run: &Path,
-    stored: Manifest,
-    series: SeriesWriter,
-    stacks: StackWriter,
-) -> Result<Vec<Event>, ArchiveError> {
+fn place(run: &Path, stored: Manifest, sinks: Sinks) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
-    let ending = write_tables(run, &stage, &stored, series, stacks)?;
+    let ending = write_tables(run, &stage, &stored, sinks)?;
     for table in TABLES {
         let place = run.join(table);
         fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
@@ -121,28 +115,33 @@ fn damage(lines: u64) -> What {
     }
 }
 
-struct Sinks<'a> {
-    samples: SampleWriter<'a>,
-    iterations: IterationWriter<'a>,
-    series: SeriesWriter,
-    stacks: StackWriter,
-    outputs: OutputWriter<'a>,
+/// The tables of a run being written in its stage.
+pub(crate) struct Sinks {
+    pub(crate) samples: SampleWriter,
+    pub(crate) iterations: IterationWriter,
+    pub(crate) series: SeriesWriter,
+    pub(crate) stacks: StackWriter,
+    outputs: OutputWriter<'static>,
+}
+
+impl Sinks {
+    pub(crate) fn create(stage: &Path, stored: &Manifest) -> Result<Self, ArchiveError> {
+        Ok(Sinks {
+            samples: SampleWriter::create(stage, stored)?,
+            iterations: IterationWriter::create(stage, stored)?,
+            series: SeriesWriter::create(stage)?,
+            stacks: StackWriter::create(stage, &stored.plan)?,
+            outputs: OutputWriter::create(stage)?,
+        })
+    }
 }
 
 fn write_tables(
     run: &Path,
     stage: &Path,
     stored: &Manifest,
-    series: SeriesWriter,
-    stacks: StackWriter,
+    mut sinks: Sinks,
 ) -> Result<Ending, ArchiveError> {
-    let mut sinks = Sinks {
-        samples: SampleWriter::create(stage, stored)?,
-        iterations: IterationWriter::create(stage, stored)?,
-        series,
-        stacks,
-        outputs: OutputWriter::create(stage)?,
-    };
     let mut ending = Ending::of(stored);
     let mut events = Events::open(&run.join(JOURNAL))?;
     while events.advance()? {

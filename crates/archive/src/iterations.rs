@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use perflab_model::{Iteration, Manifest, Outcome, Plan};
+use perflab_model::{Iteration, Manifest, Outcome, Plan, Slot};
 
 use crate::ArchiveError;
 use crate::layout::ITERATIONS;
 use crate::samples::{
-    CaseTexts, case_columns, index, read_targets, signed, target_cell, target_column, unsigned,
+    CaseTexts, Targets, case_columns, index, read_targets, signed, target_column, unsigned,
 };
 use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
 
@@ -41,21 +41,28 @@ pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
 }
 
 /// `iterations.parquet` being written.
-pub(crate) struct IterationWriter<'a> {
+pub(crate) struct IterationWriter {
     table: TableWriter,
-    manifest: &'a Manifest,
-    cases: CaseTexts<'a>,
+    slots: Vec<Slot>,
+    targets: Targets,
+    cases: CaseTexts,
 }
 
-impl<'a> IterationWriter<'a> {
-    pub(crate) fn create(directory: &Path, manifest: &'a Manifest) -> Result<Self, ArchiveError> {
+impl IterationWriter {
+    pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = columns(&manifest.plan, !manifest.targets.is_empty());
         let table = TableWriter::create(&directory.join(ITERATIONS), &columns, &[])?;
-        Ok(IterationWriter { table, manifest, cases: CaseTexts::new(&manifest.plan) })
+        let slots = manifest.plan.slots.clone();
+        Ok(IterationWriter {
+            table,
+            slots,
+            targets: Targets::of(manifest),
+            cases: CaseTexts::new(&manifest.plan),
+        })
     }
 
     pub(crate) fn push(&mut self, iteration: &Iteration) -> Result<(), ArchiveError> {
-        let slot = self.manifest.plan.slots.get(iteration.slot as usize);
+        let slot = self.slots.get(iteration.slot as usize);
         let (outcome, reason, limit) = outcome_cells(&iteration.outcome);
         let after = [
             Item::Int(slot.map_or(0, |slot| i64::from(slot.iteration))),
@@ -68,7 +75,7 @@ impl<'a> IterationWriter<'a> {
         ];
         let before = [Item::Int(i64::from(iteration.slot))];
         let case = self.cases.cells(slot.map_or(u32::MAX, |slot| slot.case));
-        let target = target_cell(self.manifest, iteration.target);
+        let target = self.targets.cell(iteration.target);
         self.table.push(before.into_iter().chain(target).chain(case).chain(after))
     }
 

@@ -58,7 +58,7 @@ pub use error::ArchiveError;
 pub use events::Events;
 pub use id::new_run_id;
 pub use import::{Imported, Kind, Options, Remark, Took, import_foreign};
-pub use portable::{export, import};
+pub use portable::{export, import, is_portable};
 pub use recorder::Recorder;
 pub use retention::{Policy, Pruned};
 pub use run::RunDir;

@@ -16,6 +16,7 @@ use crate::lock::RunLock;
 use crate::{Archive, ArchiveError, RunDir, manifest};
 
 const LEVEL: i32 = 3;
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes `run` as a portable file; gives the file's size in bytes.
 ///
@@ -67,6 +68,14 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether `file` is packed as portable files are; what is in it, only reading it can tell.
+pub fn is_portable(file: &Path) -> bool {
+    let mut head = [0; 4];
+    let read = File::open(file).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
+    let named = file.extension().is_some_and(|ending| ending == "perflab");
+    named || (read.is_ok() && head == ZSTD && !file.to_string_lossy().ends_with(".zst"))
 }
 
 /// Takes the run of a portable file into `archive`.

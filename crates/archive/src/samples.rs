@@ -45,11 +45,20 @@ pub(crate) fn target_column() -> Declaration {
     Declaration::new("target", Stored::Text, "1", "key", meaning).optional()
 }
 
-/// The cell of [`target_column`].
-pub(crate) fn target_cell(manifest: &Manifest, target: Option<u32>) -> Option<Item<'_>> {
-    let known = target.and_then(|index| manifest.targets.get(index as usize));
-    let cell = || known.map_or(Item::Missing, |target| Item::Text(&target.name));
-    (!manifest.targets.is_empty()).then(cell)
+/// The names of a run's targets, where it has any but the machine that recorded.
+pub(crate) struct Targets(Vec<String>);
+
+impl Targets {
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        Targets(manifest.targets.iter().map(|target| target.name.clone()).collect())
+    }
+
+    /// The cell of column `target`; none where there is no such column.
+    pub(crate) fn cell(&self, target: Option<u32>) -> Option<Item<'_>> {
+        let known = target.and_then(|index| self.0.get(index as usize));
+        let cell = || known.map_or(Item::Missing, |name| Item::Text(name));
+        (!self.0.is_empty()).then(cell)
+    }
 }
 
 /// The cells of [`target_column`] as indices, row by row; endless `None` without that column.
@@ -85,26 +94,40 @@ pub(crate) fn case_columns(plan: &Plan) -> Vec<Declaration> {
 }
 
 /// The texts of every case, made once.
-pub(crate) struct CaseTexts<'a> {
-    plan: &'a Plan,
-    points: Vec<String>,
+pub(crate) struct CaseTexts {
+    cases: Vec<CaseText>,
+    factors: usize,
 }
 
-impl<'a> CaseTexts<'a> {
-    pub(crate) fn new(plan: &'a Plan) -> Self {
-        CaseTexts { plan, points: plan.cases.iter().map(point).collect() }
+/// A case's cells. Those of a case that the plan lacks are empty.
+struct CaseText {
+    workload: String,
+    point: String,
+    levels: Vec<Option<String>>,
+}
+
+impl CaseTexts {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let levels =
+            |case: &Case| plan.factors.keys().map(|factor| case.levels.get(factor).cloned()).collect();
+        let text = |case: &Case| CaseText {
+            workload: case.workload.clone(),
+            point: point(case),
+            levels: levels(case),
+        };
+        CaseTexts { cases: plan.cases.iter().map(text).collect(), factors: plan.factors.len() }
     }
 
     /// The cells of [`case_columns`]; empty texts for a case that the plan lacks.
     pub(crate) fn cells(&self, index: u32) -> impl Iterator<Item = Item<'_>> {
-        let case = self.plan.case(index);
-        let workload = case.map_or("", |case| case.workload.as_str());
-        let point = self.points.get(index as usize).map_or("", String::as_str);
-        let level = move |factor: &String| {
-            case.and_then(|case| case.levels.get(factor)).map_or(Item::Missing, |level| Item::Text(level))
+        let case = self.cases.get(index as usize);
+        let text = |of: fn(&CaseText) -> &str| Item::Text(case.map_or("", of));
+        let level = move |factor: usize| {
+            let level = case.and_then(|case| case.levels.get(factor)?.as_deref());
+            level.map_or(Item::Missing, Item::Text)
         };
-        let fixed = [Item::Int(i64::from(index)), Item::Text(workload), Item::Text(point)];
-        fixed.into_iter().chain(self.plan.factors.keys().map(level))
+        let fixed = [Item::Int(i64::from(index)), text(|case| &case.workload), text(|case| &case.point)];
+        fixed.into_iter().chain((0..self.factors).map(level))
     }
 }
 
@@ -113,33 +136,32 @@ fn point(case: &Case) -> String {
 }
 
 /// `samples.parquet` being written.
-pub(crate) struct SampleWriter<'a> {
+pub(crate) struct SampleWriter {
     table: TableWriter,
-    manifest: &'a Manifest,
-    cases: CaseTexts<'a>,
+    targets: Targets,
+    cases: CaseTexts,
 }
 
-impl<'a> SampleWriter<'a> {
-    pub(crate) fn create(directory: &Path, manifest: &'a Manifest) -> Result<Self, ArchiveError> {
+impl SampleWriter {
+    pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = columns(&manifest.plan, !manifest.targets.is_empty());
         let table = TableWriter::create(&directory.join(SAMPLES), &columns, &[])?;
-        Ok(SampleWriter { table, manifest, cases: CaseTexts::new(&manifest.plan) })
+        Ok(SampleWriter { table, targets: Targets::of(manifest), cases: CaseTexts::new(&manifest.plan) })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
-        let direction = sample.direction.to_string();
         let after = [
             Item::Int(i64::from(sample.iteration)),
             Item::Text(&sample.metric),
             Item::Float(sample.value),
             Item::Text(&sample.unit.0),
-            Item::Text(&direction),
+            Item::Text(sample.direction.name()),
             Item::Flag(sample.primary),
             Item::Int(signed(sample.start)),
             Item::Int(signed(sample.end)),
         ];
         let boot = [Item::Int(i64::from(sample.boot))];
-        let target = target_cell(self.manifest, sample.target);
+        let target = self.targets.cell(sample.target);
         self.table.push(boot.into_iter().chain(target).chain(self.cases.cells(sample.case)).chain(after))
     }
 

@@ -86,8 +86,16 @@ fn closing_moves_rows_and_outputs_out_of_the_journal_and_leaves_no_rubbish() {
     assert_eq!(run.damage().unwrap(), 0);
     let mut names: Vec<_> = std::fs::read_dir(run.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
-    let expected =
-        ["facts", "iterations.parquet", "journal.jsonl", "logs", "run.json", "samples.parquet", "series"];
+    let expected = [
+        "facts",
+        "iterations.parquet",
+        "journal.jsonl",
+        "logs",
+        "run.json",
+        "samples.parquet",
+        "series",
+        "stacks",
+    ];
     assert_eq!(names, expected);
     Recorder::recover(run.path()).unwrap();
     check(&only(&archive), &manifest, Status::Finished);

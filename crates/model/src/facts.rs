@@ -21,7 +21,7 @@ pub struct Fact {
 pub struct Facts(pub BTreeMap<String, Fact>);
 
 /// Facts that vary by themselves from run to run and so never explain a change.
-const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free."];
+const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free.", "import."];
 
 impl Facts {
     /// Names that expressions may use, and the fact behind each.

@@ -38,13 +38,20 @@ pub enum Direction {
     Neither,
 }
 
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Direction {
+    /// As it is stored and printed: `higher`, `lower`, `neither`.
+    pub fn name(self) -> &'static str {
+        match self {
             Direction::Higher => "higher",
             Direction::Lower => "lower",
             Direction::Neither => "neither",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

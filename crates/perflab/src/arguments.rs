@@ -99,7 +99,7 @@ pub enum Verb {
     Prune(Prune),
     /// Write a run as one portable file
     Export(Export),
-    /// Take a portable file into the archive
+    /// Take runs into the archive: exported ones, and other tools' results
     Import(Import),
     /// Check, expand, describe or begin a study file
     Study(Study),
@@ -281,8 +281,18 @@ pub struct Export {
 /// `perflab import`
 #[derive(Debug, Args)]
 pub struct Import {
-    /// A file that `perflab export` wrote
-    pub file: PathBuf,
+    /// A file that `perflab export` wrote, or what another tool wrote: a log directory of MMTests, a result folder of
+    /// lkp-tests, a log of /proc/slabinfo, a copy of /sys/kernel/slab
+    pub path: PathBuf,
+    /// A name for the run (else what the files suggest, such as the directory of an MMTests run)
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What the path is: mmtests, lkp, dump or sysfs (guessed where left out)
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+    /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
+    #[arg(long, value_name = "SIZE")]
+    pub page_size: Option<String>,
 }
 
 /// `perflab study`

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod flame;
 pub mod guard;
 pub mod history;
+pub mod import;
 pub mod laboratory;
 pub mod plan;
 pub mod report;

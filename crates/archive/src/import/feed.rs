@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use indexmap::IndexMap;
 use perflab_model::series::Gap;
 use perflab_model::{Cell, Column, Nanos, Row, SeriesSchema};
 
@@ -25,14 +26,58 @@ pub(crate) struct Feed {
     last: Option<Nanos>,
     displaced: u64,
     interval: Nanos,
+    order: Option<Order>,
+}
+
+/// The columns of a series that several logs are of, and where each stands in the rows of one of them.
+struct Order {
+    columns: Vec<Column>,
+    places: Vec<Option<usize>>,
+}
+
+/// Gives logs of one series the columns of all of them; what a log lacks is missing in its rows.
+pub(crate) fn agree(feeds: &mut [Feed]) {
+    let mut series: IndexMap<&'static str, Vec<Column>> = IndexMap::new();
+    for feed in feeds.iter().filter(|feed| !feed.is_over()) {
+        let columns = series.entry(feed.series()).or_default();
+        let new =
+            feed.ticks.columns().into_iter().filter(|column| !columns.contains(column)).collect::<Vec<_>>();
+        columns.extend(new);
+    }
+    for feed in feeds.iter_mut().filter(|feed| !feed.is_over()) {
+        let own = feed.ticks.columns();
+        let columns = series.get(feed.series()).cloned().unwrap_or_default();
+        if own != columns {
+            let places = columns.iter().map(|column| own.iter().position(|one| one == column)).collect();
+            feed.order = Some(Order { columns, places });
+        }
+    }
+}
+
+impl Order {
+    fn of(&self, mut row: Row) -> Row {
+        let mut cell = |place: &Option<usize>| {
+            let cell = place.and_then(|place| row.get_mut(place));
+            cell.map_or(Cell::Missing, |cell| std::mem::replace(cell, Cell::Missing))
+        };
+        self.places.iter().map(&mut cell).collect()
+    }
 }
 
 impl Feed {
     /// Reads the first two ticks.
     pub(crate) fn open(ticks: Box<dyn Ticks>) -> Result<Self, ArchiveError> {
         let ahead = VecDeque::new();
-        let mut feed =
-            Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0, interval: Nanos(SECOND) };
+        let mut feed = Feed {
+            ticks,
+            ahead,
+            timed: false,
+            given: 0,
+            last: None,
+            displaced: 0,
+            interval: Nanos(SECOND),
+            order: None,
+        };
         feed.fill()?;
         feed.timed = feed.ahead.iter().any(|tick| tick.time.is_some());
         feed.interval = feed.measured().unwrap_or(feed.interval);
@@ -50,7 +95,16 @@ impl Feed {
     ) -> Self {
         let ticks = Box::new(Fixed { series, source, columns, took });
         let ahead = VecDeque::from([Tick { time: None, rows }]);
-        Feed { ticks, ahead, timed: false, given: 0, last: None, displaced: 0, interval: Nanos(SECOND) }
+        Feed {
+            ticks,
+            ahead,
+            timed: false,
+            given: 0,
+            last: None,
+            displaced: 0,
+            interval: Nanos(SECOND),
+            order: None,
+        }
     }
 
     fn fill(&mut self) -> Result<(), ArchiveError> {
@@ -107,7 +161,8 @@ impl Feed {
 
     /// What its rows are.
     pub(crate) fn schema(&self) -> SeriesSchema {
-        let schema = column::schema(self.ticks.series(), self.ticks.source(), self.ticks.columns());
+        let columns = self.order.as_ref().map_or_else(|| self.ticks.columns(), |order| order.columns.clone());
+        let schema = column::schema(self.ticks.series(), self.ticks.source(), columns);
         SeriesSchema { interval: self.interval, ..schema }
     }
 
@@ -130,12 +185,16 @@ impl Feed {
         Some(if self.last.is_some_and(|last| at <= last) { after } else { at })
     }
 
-    /// The stretch between its last tick and the next one, where that is much longer than the first.
-    pub(crate) fn hole(&self, anchor: Nanos) -> Option<Gap> {
-        let (interval, from, to) = (self.interval, self.last?, self.next_at(anchor)?);
-        let reason = || format!("the log has no dump for {}", to.since(from));
-        let long = to.since(from).0 > interval.0.saturating_mul(HOLE);
-        long.then(|| Gap { monitor: self.series().into(), from, to: Some(to), reason: reason() })
+    /// The stretch before its next tick, where that is much longer than an interval: since its own last one, or since
+    /// `before`, the last one of an earlier log of the same series.
+    pub(crate) fn hole(&self, anchor: Nanos, before: Option<Nanos>) -> Option<Gap> {
+        let (from, to) = (self.last.or(before)?, self.next_at(anchor)?);
+        let reason = match self.last {
+            Some(_) => format!("the log has no dump for {}", to.since(from)),
+            None => format!("no log of it was written for {}", to.since(from)),
+        };
+        let long = to.since(from).0 > self.interval.0.saturating_mul(HOLE);
+        long.then(|| Gap { monitor: self.series().into(), from, to: Some(to), reason })
     }
 
     /// Takes the next tick.
@@ -146,7 +205,11 @@ impl Feed {
         self.displaced += u64::from(self.timed && wanted != Some(at));
         (self.last, self.given) = (Some(at), self.given + 1);
         self.fill()?;
-        Ok(Some((at, tick.rows)))
+        let rows = match &self.order {
+            Some(order) => tick.rows.into_iter().map(|row| order.of(row)).collect(),
+            None => tick.rows,
+        };
+        Ok(Some((at, rows)))
     }
 
     /// What was taken of it; complete once it is over.

@@ -25,6 +25,8 @@ pub struct Options {
 pub struct Imported {
     /// The run, closed.
     pub run: RunDir,
+    /// Its label: the one that was asked for, or the one that the files suggest.
+    pub label: Option<String>,
     /// What the path was taken for.
     pub kind: Kind,
     /// What was taken of each file.
@@ -41,7 +43,7 @@ pub struct Imported {
 pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Result<Imported, ArchiveError> {
     let kind = options.kind.map_or_else(|| Kind::guess(path), Ok)?;
     let mut source = kind.open(path, options)?;
-    let mut recorder = begin(archive, source.as_mut(), path)?;
+    let (mut recorder, label) = begin(archive, source.as_mut(), path)?;
     let mut warnings = Vec::new();
     for event in source.by_ref() {
         let event = event?;
@@ -54,15 +56,19 @@ pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Resu
     if took.iter().all(|took| took.rows_used == 0) {
         return Err(unreadable(path, &took));
     }
-    Ok(Imported { run: recorder.finish(&archive.runs())?, kind, took, warnings })
+    Ok(Imported { run: recorder.finish(&archive.runs())?, label, kind, took, warnings })
 }
 
-fn begin(archive: &Archive, source: &mut dyn Source, path: &Path) -> Result<AtOnce, ArchiveError> {
+fn begin(
+    archive: &Archive,
+    source: &mut dyn Source,
+    path: &Path,
+) -> Result<(AtOnce, Option<String>), ArchiveError> {
     let Some(first) = source.next().transpose()? else { return Err(nothing(path)) };
     let What::Began(manifest) = &first.what else { return Err(nothing(path)) };
     let mut recorder = AtOnce::begin(&archive.runs(), manifest)?;
     recorder.record(&first)?;
-    Ok(recorder)
+    Ok((recorder, manifest.label.clone()))
 }
 
 fn unreadable(path: &Path, took: &[Took]) -> ArchiveError {

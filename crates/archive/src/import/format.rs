@@ -32,6 +32,17 @@ pub(crate) trait Format {
     /// Where the numbers came from on the recorded machine.
     const SOURCE: &'static str;
 
+    /// Whether dumps without rows are nothing to remark on.
+    const MAY_BE_EMPTY: bool = false;
+
+    /// Whether dumps begin with lines that name version or columns.
+    const HEADED: bool = true;
+
+    /// The time that a line carries in front of what it says, and what it says.
+    fn stamped<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
+        (None, text)
+    }
+
     /// What `text` is; an error ends the import, as what follows would be misread.
     fn role(&self, text: &str) -> Result<Role, String>;
 
@@ -46,6 +57,11 @@ pub(crate) trait Format {
 
     /// The columns, asked for after the first tick.
     fn columns(&self) -> Vec<Column>;
+
+    /// What a reader of the whole log should know.
+    fn remark(&self) -> Option<String> {
+        None
+    }
 
     /// The page size that the rows fit, in bytes, where they say so; asked for after the first tick.
     fn page_size(&self) -> Option<u64> {

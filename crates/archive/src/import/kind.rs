@@ -1,14 +1,16 @@
 //! The kinds of foreign results, and which one a path is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Options, Source, dump, lkp, sysfs};
+use super::{Options, Source, dump, lkp, mmtests, sysfs};
 use crate::ArchiveError;
 
 /// A kind of foreign result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// The log directory of one MMTests run.
+    Mmtests,
     /// The result folder of one lkp-tests run, or any part of it.
     Lkp,
     /// One log: `/proc/slabinfo` dumped once or again and again, or the kernel's slabinfo tool, or meminfo.
@@ -19,11 +21,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 3] = [Kind::Lkp, Kind::Dump, Kind::Sysfs];
+    pub const ALL: [Kind; 4] = [Kind::Mmtests, Kind::Lkp, Kind::Dump, Kind::Sysfs];
 
     /// Its name on the command line and in facts.
     pub fn name(self) -> &'static str {
         match self {
+            Kind::Mmtests => "mmtests",
             Kind::Lkp => "lkp",
             Kind::Dump => "dump",
             Kind::Sysfs => "sysfs",
@@ -33,6 +36,7 @@ impl Kind {
     /// What it is, in a line of help.
     pub fn about(self) -> &'static str {
         match self {
+            Kind::Mmtests => "log directory of an MMTests run: iter-N with logs of benchmarks and monitors",
             Kind::Lkp => {
                 "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark"
             }
@@ -50,9 +54,25 @@ impl Kind {
         if found.is_file() {
             return Ok(Kind::Dump);
         }
-        let known = [(Kind::Lkp, lkp::looks(path)), (Kind::Sysfs, sysfs::looks(path))];
+        let known = [
+            (Kind::Mmtests, mmtests::looks(path)),
+            (Kind::Lkp, lkp::looks(path)),
+            (Kind::Sysfs, sysfs::looks(path)),
+        ];
         let kind = known.into_iter().find(|(_, looks)| *looks).map(|(kind, _)| kind);
         kind.ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
+    }
+
+    /// The results that `path` holds: itself, or where it is a folder of several (`work/log` of MMTests), each of them.
+    ///
+    /// # Errors
+    /// As [`Kind::guess`].
+    pub fn results(path: &Path) -> Result<Vec<(Kind, PathBuf)>, ArchiveError> {
+        let runs = mmtests::runs(path);
+        if mmtests::looks(path) || runs.is_empty() {
+            return Ok(vec![(Kind::guess(path)?, path.into())]);
+        }
+        Ok(runs.into_iter().map(|run| (Kind::Mmtests, run)).collect())
     }
 
     /// The events of `path`, taken for this kind.
@@ -61,6 +81,7 @@ impl Kind {
     /// Files that cannot be read, or whose beginning is not what it should be.
     pub fn open(self, path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
         match self {
+            Kind::Mmtests => mmtests::open(path, options),
             Kind::Lkp => lkp::open(path, options),
             Kind::Dump => dump::open(path, options),
             Kind::Sysfs => sysfs::open(path, options),

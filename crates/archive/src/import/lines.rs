@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use zstd::stream::read::Decoder;
 
 use crate::ArchiveError;
 
@@ -15,7 +17,9 @@ const LONGEST: u64 = 64 * 1024;
 const ALWAYS: u64 = 64 << 20;
 /// Unpacked bytes a packed byte beyond that: idle logs reach about 200, deflate ends at 1032.
 const RATIO: u64 = 400;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// One line.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +49,16 @@ impl Lines {
         let file = File::open(path).map_err(ArchiveError::io("read", path))?;
         let size = file.metadata().map_or(0, |found| found.len());
         let mut file = BufReader::with_capacity(64 * 1024, file);
-        let packed = file.fill_buf().map_err(ArchiveError::io("read", path))?.starts_with(&GZIP);
-        if !packed {
-            return Ok(Lines::of(path, Box::new(file), u64::MAX));
-        }
-        let unpacked = BufReader::with_capacity(64 * 1024, MultiGzDecoder::new(file));
+        let head = file.fill_buf().map_err(ArchiveError::io("read", path))?;
+        let begins = |magic| head.starts_with(magic);
+        let (gzip, xz, zstd) = (begins(GZIP), begins(XZ), begins(ZSTD));
+        let unpacking: Box<dyn Read + Send> = match () {
+            () if gzip => Box::new(MultiGzDecoder::new(file)),
+            () if xz => Box::new(XzReader::new(file, true)),
+            () if zstd => Box::new(Decoder::with_buffer(file).map_err(ArchiveError::io("unpack", path))?),
+            () => return Ok(Lines::of(path, Box::new(file), u64::MAX)),
+        };
+        let unpacked = BufReader::with_capacity(64 * 1024, unpacking);
         Ok(Lines::of(path, Box::new(unpacked), ALWAYS.max(size.saturating_mul(RATIO))))
     }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use perflab_model::{Cell, Nanos, Value};
 
 use super::feed::Feed;
@@ -12,10 +13,11 @@ use super::lines::Lines;
 use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
+use super::results::{Results, Span};
 use super::session::Session;
 use super::slabinfo::Slabinfo;
 use super::slabinfo_tool::SlabinfoTool;
-use super::story::{Benchmark, Story};
+use super::story::Story;
 use super::took::{Read, Took};
 use super::{Kind, Options, Source, dump, fsmark, orders, timed};
 use crate::ArchiveError;
@@ -90,13 +92,14 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     papers.took(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.took(path, "fsmark", "samples", values, (values == 0).then_some("it has no line of results"));
     papers.took(path, "fsmark.time", "samples", read, (read == 0).then_some("it has no known line"));
-    story.benchmark = benchmark(report, time, &feeds);
+    let span = span(&report, &feeds);
+    story.results = results(report, time, span);
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
-    machine(&mut story, &job, &feeds);
+    machine(&mut story, &job, &feeds, span);
     if let Some(file) = member(path, "orders") {
         feeds.insert(0, orders::open(&file, found)?);
     }
-    if feeds.iter().all(Feed::is_over) && story.benchmark.is_none() {
+    if feeds.iter().all(Feed::is_over) && story.results.is_empty() {
         return Err(ArchiveError::foreign(path, None, nothing(&feeds)));
     }
     Ok(Box::new(Session::new(Kind::Lkp, path, options, story, feeds)))
@@ -141,11 +144,24 @@ fn missing(path: &Path, story: &mut Story) {
     }
 }
 
-fn benchmark(report: fsmark::Report, time: timed::Timed, feeds: &[Feed]) -> Option<Benchmark> {
-    let span = feeds.iter().filter_map(Feed::first_time).min().and_then(|near| report.span(near));
+/// When the benchmark ran.
+fn span(report: &fsmark::Report, feeds: &[Feed]) -> Option<Span> {
+    feeds.iter().filter_map(Feed::first_time).min().and_then(|near| report.span(near))
+}
+
+fn results(report: fsmark::Report, time: timed::Timed, span: Option<Span>) -> Results {
+    let mut results = Results::default();
     let values: Vec<_> = report.values.into_iter().chain(time.values).collect();
-    let any = !values.is_empty();
-    any.then(|| Benchmark { workload: "fs_mark".into(), parameters: report.parameters, values, span })
+    if !values.is_empty() {
+        let case = results.case("fs_mark", IndexMap::new());
+        results.parameters(case, report.parameters);
+        let execution = results.execution(case, 0, span);
+        for (metric, value) in values {
+            let metric = results.metric(case, metric);
+            results.sample(execution, metric, value, None);
+        }
+    }
+    results
 }
 
 /// Title, target and facts, from the job and the result path.
@@ -183,7 +199,7 @@ fn told_by(path: &Path, job: &Job, result: &str) -> Story {
 }
 
 /// What the machine was.
-fn machine(story: &mut Story, job: &Job, feeds: &[Feed]) {
+fn machine(story: &mut Story, job: &Job, feeds: &[Feed], span: Option<Span>) {
     if let Some(cpus) = job.get("nr_cpu").and_then(|cpus| cpus.parse::<i64>().ok()) {
         story.facts.add("cpu.online", cpus, "job.yaml: nr_cpu");
     }
@@ -196,7 +212,6 @@ fn machine(story: &mut Story, job: &Job, feeds: &[Feed]) {
         story.facts.add("memory.total", Value::Int(*total), "meminfo: MemTotal");
     }
     let begun = feeds.iter().filter_map(Feed::first_time).min().unwrap_or(Nanos(0));
-    let span = story.benchmark.as_ref().and_then(|benchmark| benchmark.span);
     if let Some((begin, end)) = span {
         let text = format!("{} to {} from the first dump", begin.since(begun), end.since(begun));
         let source = "fsmark: its local time moved by whole quarters of an hour; files / files/s";

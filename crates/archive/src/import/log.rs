@@ -35,6 +35,7 @@ pub(crate) struct Log<F> {
     open: Option<Open>,
     over: bool,
     headless: bool,
+    begun: Option<Nanos>,
 }
 
 impl<F: Format> Log<F> {
@@ -44,7 +45,12 @@ impl<F: Format> Log<F> {
 
     pub(crate) fn of(lines: Lines, format: F) -> Self {
         let took = Took::of(lines.path(), F::SERIES);
-        Log { lines, format, took, open: None, over: false, headless: false }
+        Log { lines, format, took, open: None, over: false, headless: false, begun: None }
+    }
+
+    /// The same, of a log that begins then, should its dumps not say when they were made.
+    pub(crate) fn begun(self, begun: Option<Nanos>) -> Self {
+        Log { begun, ..self }
     }
 
     /// Reads lines until a dump is complete.
@@ -67,6 +73,8 @@ impl<F: Format> Log<F> {
         if let Some(time) = line.text.strip_prefix("time:") {
             return Ok(self.open.replace(Open::at(line.number, stamp(time))));
         }
+        let (stamp, text) = self.format.stamped(line.text);
+        let line = Line { text, ..line };
         if line.text.trim_ascii().is_empty() {
             return Ok(None);
         }
@@ -76,12 +84,12 @@ impl<F: Format> Log<F> {
             Err(reason) => return Err(self.refused(number, reason)),
         };
         let begins = role.heads() && self.open.as_ref().is_none_or(|open| open.headed);
-        let ended = if begins { self.open.replace(Open::at(number, Ok(None))) } else { None };
-        let open = self.open.get_or_insert_with(|| Open::at(number, Ok(None)));
+        let ended = if begins { self.open.replace(Open::at(number, Ok(stamp))) } else { None };
+        let open = self.open.get_or_insert_with(|| Open::at(number, Ok(stamp)));
         open.headed |= role.heads();
         open.bytes += line.text.len() as u64;
         if matches!(role, Role::Row | Role::HeadRow) {
-            self.headless |= !open.headed;
+            self.headless |= F::HEADED && !open.headed;
             let read = row(open, line, &mut self.format);
             self.took.count(number, read);
         }
@@ -107,11 +115,26 @@ impl<F: Format> Log<F> {
             self.took.note(format!("line {}: {reason}: the rows of this dump are unusable", open.line));
             return Ok(None);
         }
+        if open.rows.is_empty() && F::MAY_BE_EMPTY {
+            return Ok(None);
+        }
         if open.rows.is_empty() {
             self.took.note(format!("line {}: this dump has no rows", open.line));
         }
         self.took.ticks += 1;
-        Ok(Some(Tick { time: open.time.unwrap_or_default(), rows: open.rows }))
+        let time = open.time.unwrap_or_default().or_else(|| self.assumed());
+        Ok(Some(Tick { time, rows: open.rows }))
+    }
+
+    /// A second after the other, from when the log is known to have begun.
+    fn assumed(&mut self) -> Option<Nanos> {
+        let begun = self.begun?;
+        let passed = self.took.ticks.saturating_mul(1_000_000_000);
+        if self.took.ticks == 1 {
+            self.took
+                .note("its lines carry no time: taken as one a second from the beginning of its benchmark");
+        }
+        Some(Nanos(begun.0.saturating_add(passed)))
     }
 
     fn refused(&self, line: u64, reason: String) -> ArchiveError {
@@ -124,6 +147,7 @@ impl<F: Format> Log<F> {
             let reason = reason.to_owned();
             self.took.note(reason);
         }
+        self.format.remark().into_iter().for_each(|remark| self.took.note(remark));
         if std::mem::take(&mut self.headless) {
             self.took
                 .note("some dumps lack the lines that name version and columns: taken as the usual ones");

@@ -14,11 +14,13 @@
 //! | `foreign` | [`import_foreign`]: from a path to a run |
 //! | `kind` | the kinds, and which one a path is |
 //! | `source` | what every kind gives |
-//! | `lkp`, `dump`, `sysfs` | a kind each |
-//! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed` | a file's format each |
+//! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
+//! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed`, `vmstat_tool`, `iostat`, `mpstat`, `perf_stat_log`, `proc_vmstat` | a file's format each |
+//! | `stamp` | the time that MMTests puts before lines |
 //! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
 //! | `story` | what is known besides the logs: title, facts, benchmark |
 //! | `profile` | [`import_profile`]: call stacks that another tool recorded |
+//! | `results` | what benchmarks reported: cases, iterations, samples |
 //! | `took` | what was read of each file |
 
 mod column;
@@ -27,23 +29,31 @@ mod feed;
 mod foreign;
 mod format;
 mod fsmark;
+mod iostat;
 mod job;
 mod kind;
 mod lines;
 mod lkp;
 mod log;
 mod meminfo;
+mod mmtests;
+mod mpstat;
 mod orders;
 mod page_size;
+mod perf_stat_log;
+mod proc_vmstat;
 mod profile;
+mod results;
 mod session;
 mod slabinfo;
 mod slabinfo_tool;
 mod source;
+mod stamp;
 mod story;
 mod sysfs;
 mod timed;
 mod took;
+mod vmstat_tool;
 
 pub use foreign::{Imported, Options, import_foreign};
 pub use kind::Kind;

@@ -7,7 +7,8 @@ use perflab_model::{Event, Nanos, Outcome, Status, What};
 use perflab_stacks::{Imported, Note};
 
 use super::Options;
-use super::story::{Benchmark, Story, manifest};
+use super::results::Results;
+use super::story::{Story, manifest};
 use crate::at_once::AtOnce;
 use crate::{Archive, ArchiveError, RunDir};
 
@@ -46,17 +47,14 @@ fn story(path: &Path, imported: &Imported) -> Story {
     let mut facts = imported.facts.clone();
     facts.add("import.kind", imported.about.source.as_str(), "perflab");
     facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
-    let benchmark = Benchmark {
-        workload: "profile".into(),
-        parameters: Default::default(),
-        values: Vec::new(),
-        span: None,
-    };
+    let mut results = Results::default();
+    let case = results.case("profile", Default::default());
+    results.execution(case, 0, None);
     Story {
         title: format!("Profile {name}"),
         description: format!("Call stacks that another tool recorded ({})", imported.about.source),
         facts,
-        benchmark: Some(benchmark),
+        results,
         ..Story::default()
     }
 }

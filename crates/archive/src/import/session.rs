@@ -1,22 +1,30 @@
 //! Logs and what is known around them, told as the events of one run.
 
-use std::collections::VecDeque;
-use std::path::Path;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use perflab_model::{Event, Facts, Manifest, Metric, Nanos, Outcome, Overhead, Sample, Status, What};
+use indexmap::IndexMap;
+use perflab_model::{Event, Facts, Manifest, Nanos, Overhead, Status, What};
 
-use super::feed::Feed;
-use super::story::{Benchmark, Story, manifest};
+use super::feed::{Feed, agree};
+use super::story::{Story, manifest};
 use super::{Kind, Options, Source, Took};
 use crate::ArchiveError;
+
+/// Files of an import whose rows are told one by one.
+const MANY: usize = 32;
 
 /// The events of an import.
 pub(crate) struct Session {
     story: Story,
+    root: PathBuf,
     anchor: Nanos,
     feeds: Vec<Feed>,
     queue: VecDeque<Event>,
+    results: Option<Box<dyn Iterator<Item = Event>>>,
+    /// The last tick of each series.
+    lasts: BTreeMap<&'static str, Nanos>,
     last: Nanos,
     over: bool,
 }
@@ -27,15 +35,25 @@ impl Session {
         path: &Path,
         options: &Options,
         mut story: Story,
-        feeds: Vec<Feed>,
+        mut feeds: Vec<Feed>,
     ) -> Self {
-        let anchor = feeds.iter().filter_map(Feed::first_time).min();
-        let anchor = anchor.unwrap_or_else(|| undated(path, &mut story));
+        agree(&mut feeds);
+        let times = feeds.iter().filter_map(Feed::first_time).chain(story.results.first_time());
+        let anchor = times.min().unwrap_or_else(|| undated(path, &mut story));
         story.facts.add("import.kind", kind.name(), "perflab");
         story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
         let manifest = manifest(path, options, &story, &feeds, anchor);
-        let mut session =
-            Session { story, anchor, feeds, queue: VecDeque::new(), last: Nanos(0), over: false };
+        let mut session = Session {
+            story,
+            root: path.into(),
+            anchor,
+            feeds,
+            queue: VecDeque::new(),
+            results: None,
+            lasts: BTreeMap::new(),
+            last: Nanos(0),
+            over: false,
+        };
         session.begin(manifest);
         session
     }
@@ -51,9 +69,6 @@ impl Session {
         }
         let schemas: Vec<_> = self.feeds.iter().filter(|feed| !feed.is_over()).map(Feed::schema).collect();
         schemas.into_iter().for_each(|schema| self.tell(What::SeriesOpened(schema)));
-        if self.story.benchmark.is_some() {
-            self.tell(What::IterationBegan { slot: 0 });
-        }
     }
 
     /// The next tick of all logs, in order of time.
@@ -61,11 +76,12 @@ impl Session {
         let anchor = self.anchor;
         let times = self.feeds.iter_mut().filter_map(|feed| Some((feed.next_at(anchor)?, feed)));
         let Some((_, feed)) = times.min_by_key(|(at, _)| *at) else { return Ok(None) };
-        let monitor = feed.series().to_owned();
-        let hole = feed.hole(anchor);
+        let (series, monitor) = (feed.series(), feed.series().to_owned());
+        let hole = feed.hole(anchor, self.lasts.get(series).copied());
         let tick = feed.pop(anchor)?;
         hole.into_iter().for_each(|gap| self.queue.push_back(Event::new(self.last, What::Gap(gap))));
         Ok(tick.map(|(at, rows)| {
+            self.lasts.insert(series, at);
             self.last = self.last.max(at);
             Event::new(at, What::Rows { monitor, rows })
         }))
@@ -73,17 +89,9 @@ impl Session {
 
     fn end(&mut self) {
         self.over = true;
-        if let Some(benchmark) = self.story.benchmark.take() {
-            self.results(benchmark);
-        }
-        let mut counts = Facts::default();
-        for took in self.took() {
-            let key = format!("import.rows.{}", took.name());
-            // A tree of sysfs becomes two series.
-            let key = if counts.get(&key).is_some() { format!("{key}.{}", took.became) } else { key };
-            counts.add(&key, took.counts().as_str(), "perflab");
-            warnings(&took).into_iter().for_each(|warning| self.tell(warning));
-        }
+        let took = self.took();
+        let counts = counts(&took);
+        warnings(&took, &self.root).into_iter().for_each(|warning| self.tell(warning));
         for (message, advice) in std::mem::take(&mut self.story.notes) {
             self.tell(What::Warning { message, advice });
         }
@@ -92,31 +100,16 @@ impl Session {
         self.tell(What::Ended { status: Status::Finished, overhead });
     }
 
-    fn results(&mut self, benchmark: Benchmark) {
+    /// What the benchmarks reported, once the logs are over.
+    fn results(&mut self) -> &mut dyn Iterator<Item = Event> {
+        let (story, last) = (&mut self.story, &mut self.last);
         let anchor = self.anchor;
-        let whole = (Nanos(0), self.last);
-        let (start, end) =
-            benchmark.span.map_or(whole, |(begin, end)| (begin.since(anchor), end.since(anchor)));
-        for (metric, value) in benchmark.values {
-            let Metric { name, unit, direction, primary } = metric;
-            let (boot, case, iteration) = (0, 0, 0);
-            let metric = name;
-            let sample = Sample {
-                boot,
-                target: None,
-                case,
-                iteration,
-                metric,
-                value,
-                unit,
-                direction,
-                primary,
-                start,
-                end,
-            };
-            self.tell(What::Sample(sample));
-        }
-        self.tell(What::IterationEnded { slot: 0, outcome: Outcome::Ok, start, end });
+        self.results.get_or_insert_with(|| {
+            let results = std::mem::take(&mut story.results);
+            let ended = results.last_time().map_or(Nanos(0), |time| time.since(anchor));
+            *last = (*last).max(ended);
+            Box::new(results.events(anchor, *last, (Nanos(0), *last)))
+        })
     }
 }
 
@@ -135,8 +128,11 @@ impl Iterator for Session {
             self.over = true;
         }
         tick.or_else(|| {
-            self.end();
-            self.queue.pop_front().map(Ok)
+            let result = self.results().next().map(Ok);
+            result.or_else(|| {
+                self.end();
+                self.queue.pop_front().map(Ok)
+            })
         })
     }
 }
@@ -158,24 +154,62 @@ fn undated(path: &Path, story: &mut Story) -> Nanos {
     since.map_or(Nanos(0), Nanos::from)
 }
 
-fn warnings(took: &Took) -> Vec<What> {
-    let file = took.name();
-    let mut warnings = Vec::new();
-    if let Some(first) = took.unusable.first().or(took.flagged.first()) {
-        let message =
-            format!("{file}: {}; the first at line {}: {}", took.counts(), first.line, first.reason);
-        let advice = match took.became {
-            "slabinfo-tool" => {
-                "flagged rows are used as they are; the tool reads a file for each number, one after the other"
-            }
-            _ => "flagged rows say so in their column `flags`; look at the file where lines are unusable",
-        };
-        warnings.push(What::Warning { message, advice: advice.into() });
+/// How many rows each file gave; of many files, what they gave together.
+fn counts(took: &[Took]) -> Facts {
+    let mut counts = Facts::default();
+    if took.len() > MANY {
+        let used: u64 = took.iter().map(|took| took.rows_used).sum();
+        let unusable: u64 = took.iter().map(|took| took.rows_unusable).sum();
+        let text = format!("{} files, {used} rows used, {unusable} unusable", took.len());
+        counts.add("import.rows", text.as_str(), "perflab");
+        return counts;
     }
-    let note = |note: &String| What::Warning {
-        message: format!("{file}: {note}"),
+    for took in took {
+        let key = format!("import.rows.{}", took.name());
+        // A tree of sysfs becomes two series.
+        let key = if counts.get(&key).is_some() { format!("{key}.{}", took.became) } else { key };
+        counts.add(&key, took.counts().as_str(), "perflab");
+    }
+    counts
+}
+
+/// What is wrong with rows, file by file; and what is to be known of files, once for all of which it is.
+fn warnings(took: &[Took], root: &Path) -> Vec<What> {
+    let mut notes: IndexMap<&str, Vec<String>> = IndexMap::new();
+    for took in took {
+        took.notes.iter().for_each(|note| notes.entry(note).or_default().push(within(took, root)));
+    }
+    let note = |(note, files): (&str, Vec<String>)| What::Warning {
+        message: format!("{}: {note}", among(&files)),
         advice: "take it into account when reading this run".into(),
     };
-    warnings.extend(took.notes.iter().map(note));
-    warnings
+    took.iter().filter_map(|took| unusable(took, root)).chain(notes.into_iter().map(note)).collect()
+}
+
+/// The path of a file within what is imported.
+fn within(took: &Took, root: &Path) -> String {
+    let inner = took.file.strip_prefix(root).unwrap_or(&took.file);
+    if inner.as_os_str().is_empty() { took.name() } else { inner.display().to_string() }
+}
+
+/// `a`, `a, b and 3 more`
+fn among(files: &[String]) -> String {
+    match files {
+        [first, second, _, ..] => format!("{first}, {second} and {} more", files.len() - 2),
+        _ => files.join(", "),
+    }
+}
+
+fn unusable(took: &Took, root: &Path) -> Option<What> {
+    let first = took.unusable.first().or(took.flagged.first())?;
+    let (file, counts) = (within(took, root), took.counts());
+    let message = format!("{file}: {counts}; the first at line {}: {}", first.line, first.reason);
+    let advice = match took.became {
+        "slabinfo-tool" => {
+            "flagged rows are used as they are; the tool reads a file for each number, one after the other"
+        }
+        "samples" => "unusable rows are left out; look at the file there",
+        _ => "flagged rows say so in their column `flags`; look at the file where lines are unusable",
+    };
+    Some(What::Warning { message, advice: advice.into() })
 }

@@ -8,26 +8,13 @@ use perflab_model::manifest::Anchor;
 use perflab_model::quantity::Span;
 use perflab_model::study::{Order, RunRules, WorkloadUse};
 use perflab_model::{
-    Case, Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, Plan, Slot, Status, Study,
-    Unit, Value,
+    Direction, FORMAT_VERSION, Facts, Manifest, Metric, Nanos, Overhead, Status, Study, Unit, Value,
 };
 
 use super::feed::Feed;
+use super::results::Results;
 use super::{Options, Took};
 use crate::new_run_id;
-
-/// A benchmark that ran while the logs were written: one execution.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Benchmark {
-    /// Its name in perflab's catalogue.
-    pub(crate) workload: String,
-    /// How it was called.
-    pub(crate) parameters: IndexMap<String, Value>,
-    /// What came out.
-    pub(crate) values: Vec<(Metric, f64)>,
-    /// From when to when, since 1970, where the files say.
-    pub(crate) span: Option<(Nanos, Nanos)>,
-}
 
 /// A metric of an imported benchmark.
 pub(crate) fn metric(name: &str, unit: &str, direction: Direction, primary: bool) -> Metric {
@@ -35,7 +22,7 @@ pub(crate) fn metric(name: &str, unit: &str, direction: Direction, primary: bool
 }
 
 /// What is known of a run besides its logs.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Story {
     pub(crate) title: String,
     pub(crate) description: String,
@@ -45,7 +32,7 @@ pub(crate) struct Story {
     /// The other tool's own description of what it did.
     pub(crate) study_text: String,
     pub(crate) facts: Facts,
-    pub(crate) benchmark: Option<Benchmark>,
+    pub(crate) results: Results,
     /// Texts that are kept as they are: name, whether the benchmark wrote it, text.
     pub(crate) texts: Vec<(String, bool, String)>,
     /// What was taken of files that are no logs.
@@ -70,7 +57,7 @@ pub(crate) fn manifest(
         study: study(story, feeds),
         study_text: story.study_text.clone(),
         study_file: path.to_string_lossy().into(),
-        plan: plan(story.benchmark.as_ref()),
+        plan: story.results.plan(),
         facts: story.facts.clone(),
         boot_id: String::new(),
         target: story.target.clone(),
@@ -83,9 +70,8 @@ pub(crate) fn manifest(
 
 /// The study that it was: what ran, and what was recorded. Nothing of it can be run again by perflab.
 fn study(story: &Story, feeds: &[Feed]) -> Study {
-    let used = |benchmark: &Benchmark| {
-        let parameters = benchmark.parameters.clone();
-        (benchmark.workload.clone(), WorkloadUse { parameters, ..WorkloadUse::default() })
+    let used = |(workload, parameters): (&str, &IndexMap<String, Value>)| {
+        (workload.to_owned(), WorkloadUse { parameters: parameters.clone(), ..WorkloadUse::default() })
     };
     let monitor = |feed: &Feed| (feed.series().to_owned(), Span(feed.schema().interval));
     let logs = feeds.iter().filter(|feed| !feed.is_over());
@@ -95,34 +81,12 @@ fn study(story: &Story, feeds: &[Feed]) -> Study {
         reference: story.reference.clone(),
         values: IndexMap::new(),
         run: RunRules { iterations: 1, warmup: 0, order: Order::Sequential, ..RunRules::default() },
-        workload: story.benchmark.iter().map(used).collect(),
+        workload: story.results.workloads().map(used).collect(),
         factor: IndexMap::new(),
         monitors: logs.map(monitor).collect(),
         facts: None,
         metric: IndexMap::new(),
         disk: None,
         target: IndexMap::new(),
-    }
-}
-
-/// One case with one iteration where a benchmark's results are there; else none: nothing was run that is known.
-fn plan(benchmark: Option<&Benchmark>) -> Plan {
-    let order = "sequential".into();
-    let Some(benchmark) = benchmark else { return Plan { order, ..Plan::default() } };
-    let case = Case {
-        workload: benchmark.workload.clone(),
-        uses: benchmark.workload.clone(),
-        point: IndexMap::new(),
-        parameters: benchmark.parameters.clone(),
-        environment: IndexMap::new(),
-        levels: IndexMap::new(),
-    };
-    let metrics = benchmark.values.iter().map(|(metric, _)| metric.clone()).collect();
-    Plan {
-        order,
-        cases: vec![case],
-        slots: vec![Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }],
-        metrics: IndexMap::from([(benchmark.workload.clone(), metrics)]),
-        ..Plan::default()
     }
 }

@@ -57,8 +57,9 @@ impl Took {
 
     /// Counts one row.
     pub(crate) fn count(&mut self, line: u64, read: Read) {
-        self.rows_read += 1;
+        self.rows_read += u64::from(read != Read::Nothing);
         match read {
+            Read::Nothing => {}
             Read::Used => self.rows_used += 1,
             Read::Flagged(reason) => {
                 self.rows_used += 1;
@@ -103,6 +104,8 @@ fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
 /// What became of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Read {
+    /// it is no row after all: it names columns, or is of another time
+    Nothing,
     /// as it stands
     Used,
     /// used, with this flag on it

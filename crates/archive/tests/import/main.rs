@@ -5,5 +5,7 @@
 mod bench;
 mod damage;
 mod lkp;
+mod mmtests;
+mod mmtests_damage;
 mod sysfs;
 mod times;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::Import;
+
 /// `perflab slab`
 #[derive(Debug, Args)]
 pub struct Slab {
@@ -193,22 +195,6 @@ pub struct Top {
     /// Which caches come first
     #[arg(long, value_enum, default_value_t = Order::Bytes)]
     pub by: Order,
-}
-
-/// `perflab slab import`
-#[derive(Debug, Args)]
-pub struct Import {
-    /// A result folder of lkp-tests, a log of /proc/slabinfo, or a copy of /sys/kernel/slab
-    pub path: PathBuf,
-    /// A name for the run
-    #[arg(long)]
-    pub label: Option<String>,
-    /// What the path is: lkp, dump or sysfs (guessed where left out)
-    #[arg(long, value_name = "KIND")]
-    pub kind: Option<String>,
-    /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
-    #[arg(long, value_name = "SIZE")]
-    pub page_size: Option<String>,
 }
 
 /// `perflab slab what-if`

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use perflab_archive::{Policy, Summary, export as export_run, import as import_run};
+use perflab_archive::{Policy, Summary, export as export_run};
 use perflab_model::{Bytes, Nanos, RunRecord};
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -121,12 +121,5 @@ pub fn export(context: &Context, wanted: &arguments::Export) -> anyhow::Result<E
     let file = wanted.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.perflab", run.id())));
     export_run(&run, &file)?;
     context.write(&file.display().to_string())?;
-    Ok(Exit::Fine)
-}
-
-/// `perflab import FILE`
-pub fn import(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
-    let run = import_run(&context.archive()?, &wanted.file)?;
-    context.write(run.id())?;
     Ok(Exit::Fine)
 }

@@ -1,0 +1,119 @@
+//! fio: `fio.log`, its terse output, a line a job; and `fio_lat.N.log`, the latency of every I/O.
+
+use std::path::Path;
+
+use perflab_model::Direction;
+
+use super::super::results::{CaseId, ExecutionId};
+use super::super::took::Read;
+use super::bench::{Bench, Declared, number};
+use super::folder::Folder;
+use crate::ArchiveError;
+
+/// Fields of terse output, version 3.
+const NAME: usize = 2;
+const ERROR: usize = 4;
+/// Which way, KiB transferred, and the mean of the bandwidth's samples in KiB/s.
+const WAYS: [(&str, usize, usize); 2] = [("read", 5, 44), ("write", 46, 85)];
+const LATENCIES: [&str; 2] = ["latency-read", "latency-write"];
+
+pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
+    let mut version = None;
+    if let Some(file) = folder.file("fio.log") {
+        version = jobs(file, bench)?;
+    }
+    let case = bench.case(&[]);
+    let mut execution = None;
+    for log in folder.iter().filter(|(name, _)| name.starts_with("fio_lat.") && name.ends_with(".log")) {
+        let execution = *execution.get_or_insert_with(|| bench.execution(case));
+        latencies(log.1, version, (case, execution), bench)?;
+    }
+    Ok(())
+}
+
+/// The jobs of a terse log; gives fio's major version.
+fn jobs(file: &Path, bench: &mut Bench<'_>) -> Result<Option<u32>, ArchiveError> {
+    let mut version = None;
+    let mut executions: Vec<(CaseId, ExecutionId)> = Vec::new();
+    let took = bench.read(file, |bench, line| {
+        let fields: Vec<&str> = line.text.split(';').collect();
+        let ["3", program, ..] = fields[..] else { return None };
+        version = version.or_else(|| program.strip_prefix("fio-")?.split('.').next()?.parse().ok());
+        Some(job(&fields, &mut executions, bench))
+    })?;
+    bench.keep(took);
+    Ok(version)
+}
+
+fn job(fields: &[&str], executions: &mut Vec<(CaseId, ExecutionId)>, bench: &mut Bench<'_>) -> Read {
+    let field = |place: usize| fields.get(place).copied().unwrap_or("");
+    if field(ERROR) != "0" {
+        return Read::Unusable(format!("job `{}` ended with error {}", field(NAME), field(ERROR)));
+    }
+    for (way, amount, rate) in WAYS {
+        let (amount, rate) = match (number(field(amount)), number(field(rate))) {
+            (Ok(amount), Ok(rate)) => (amount, rate),
+            _ => {
+                return Read::Unusable(format!(
+                    "it has {} fields and not all of terse version 3",
+                    fields.len()
+                ));
+            }
+        };
+        if amount > 0.0 {
+            let case = bench.case(&[("job", field(NAME)), ("way", way)]);
+            let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
+            let execution = known.unwrap_or_else(|| bench.execution(case));
+            executions.push((case, execution));
+            let metric = bench.metric(case, ("kb/sec", "KiB/s", Direction::Higher));
+            bench.sample(execution, metric, rate);
+        }
+    }
+    Read::Used
+}
+
+/// `12, 81932, 0, 4096`: time in ms, latency, 0 for a read and 1 for a write, size. Latencies are in ns since fio 3.
+fn latencies(
+    file: &Path,
+    version: Option<u32>,
+    (case, execution): (CaseId, ExecutionId),
+    bench: &mut Bench<'_>,
+) -> Result<(), ArchiveError> {
+    let unit = if version.is_some_and(|version| version < 3) { "us" } else { "ns" };
+    let metrics = LATENCIES.map(|name| {
+        let declared: Declared = (name, unit, Direction::Lower);
+        bench.explaining(case, declared)
+    });
+    let mut trims = 0_u64;
+    let mut took = bench.read(file, |bench, line| {
+        let mut fields = line.text.split(',').map(str::trim);
+        let (Some(_), Some(latency), Some(way), Some(_)) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            return Some(Read::Unusable("it is not `TIME, LATENCY, WAY, SIZE`".into()));
+        };
+        let metric = match way {
+            "0" => metrics[0],
+            "1" => metrics[1],
+            _ => {
+                trims += 1;
+                return None;
+            }
+        };
+        match number(latency) {
+            Ok(latency) => bench.sample(execution, metric, latency),
+            Err(reason) => return Some(Read::Unusable(reason)),
+        }
+        Some(Read::Used)
+    })?;
+    if version.is_none() {
+        took.note(
+            "no fio.log says which fio wrote it: latencies are taken as ns, which they are since fio 3",
+        );
+    }
+    if trims > 0 {
+        took.note(format!("{trims} lines are neither of a read nor of a write and are left out"));
+    }
+    bench.keep(took);
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The files of one folder by their plain names: what MMTests packed at the end (`.gz`, `.xz`) has the name it had before.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::ArchiveError;
+
+/// Endings of packed files.
+const PACKED: [&str; 3] = [".gz", ".xz", ".zst"];
+
+/// The files of a folder, sorted by name as people do: 2 before 10.
+#[derive(Debug, Default)]
+pub(super) struct Folder {
+    files: Vec<(String, PathBuf)>,
+}
+
+/// A log whose name says what it is of: `benchlog-4-_-2` has the keys 4, _ and 2.
+#[derive(Debug, PartialEq)]
+pub(super) struct Log<'a> {
+    pub(super) keys: Vec<&'a str>,
+    pub(super) path: &'a Path,
+}
+
+impl Folder {
+    /// The files of `path`; none where it is not there.
+    pub(super) fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let Ok(entries) = fs::read_dir(path) else { return Ok(Folder::default()) };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(ArchiveError::io("read", path))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.path().is_file() {
+                files.push((plain(&name).to_owned(), entry.path()));
+            }
+        }
+        // Of a log and its packed copy the log comes first, and the copy goes.
+        files.sort_by(|a, b| natural(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
+        files.dedup_by(|later, first| later.0 == first.0);
+        Ok(Folder { files })
+    }
+
+    /// The file of that name, packed or not.
+    pub(super) fn file(&self, name: &str) -> Option<&Path> {
+        self.files.iter().find(|(known, _)| known == name).map(|(_, path)| path.as_path())
+    }
+
+    /// The names of all files.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// All files with their names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.files.iter().map(|(name, path)| (name.as_str(), path.as_path()))
+    }
+
+    /// The logs that begin with `prefix-`, with what stands between the hyphens behind it, `.log` left out.
+    pub(super) fn logs(&self, prefix: &str) -> Vec<Log<'_>> {
+        let of = |(name, path): &'_ (String, PathBuf)| -> Option<(usize, usize)> {
+            let _ = path;
+            let rest = name.strip_prefix(prefix)?.strip_prefix('-')?;
+            let end = rest.strip_suffix(".log").unwrap_or(rest).len();
+            Some((name.len() - rest.len(), end))
+        };
+        let log = |file| {
+            let (begin, length) = of(file)?;
+            let keys = file.0.get(begin..begin + length)?.split('-').collect();
+            Some(Log { keys, path: file.1.as_path() })
+        };
+        self.files.iter().filter_map(log).collect()
+    }
+}
+
+impl<'a> Log<'a> {
+    /// The key at that place, if it is a whole number.
+    pub(super) fn number(&self, place: usize) -> Option<&'a str> {
+        self.keys.get(place).copied().filter(|key| key.parse::<u32>().is_ok())
+    }
+}
+
+/// A name without the ending that packing gave it.
+pub(super) fn plain(name: &str) -> &str {
+    PACKED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+}
+
+/// Compares numbers within names as numbers.
+pub(super) fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let ((x, rest_x), (y, rest_y)) = (chunk(a), chunk(b));
+        let order = match (x.parse::<u128>(), y.parse::<u128>()) {
+            (Ok(m), Ok(n)) => m.cmp(&n).then_with(|| x.cmp(y)),
+            _ => x.cmp(y),
+        };
+        if order != Ordering::Equal || (x.is_empty() && y.is_empty()) {
+            return order;
+        }
+        (a, b) = (rest_x, rest_y);
+    }
+}
+
+/// The digits, or all but digits, that a text begins with, and the rest.
+fn chunk(text: &str) -> (&str, &str) {
+    let digits = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count() {
+        let mut names = ["b-10", "b-9", "b-9.gz", "a", "b-9-1"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["a", "b-9", "b-9-1", "b-9.gz", "b-10"]);
+        assert_eq!(plain("fio.log.gz"), "fio.log");
+    }
+}

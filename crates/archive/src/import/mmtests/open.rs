@@ -1,0 +1,206 @@
+//! From a log directory to a run: its iterations, the benchmarks of each, and what is missing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Value};
+
+use super::super::feed::Feed;
+use super::super::results::Span;
+use super::super::session::Session;
+use super::super::story::{Story, metric};
+use super::super::took::Took;
+use super::super::{Kind, Options, Source};
+use super::bench::Bench;
+use super::folder::{Folder, natural};
+use super::timestamps::{Test, Timestamps};
+use super::{
+    dbench, fio, hackbench, machine, monitors, netperf, perfpipe, pgbench, redis, stream, sysbench, times,
+};
+use crate::ArchiveError;
+
+const STAMPS: &str = "tests-timestamp";
+
+/// Reads the logs of one benchmark.
+type Parser = fn(&Folder, &mut Bench<'_>) -> Result<(), ArchiveError>;
+
+/// How the name of a benchmark's folder begins, and what reads its logs.
+const BENCHMARKS: &[(&str, Parser)] = &[
+    ("hackbench", hackbench::read),
+    ("netperf", netperf::read),
+    ("stream", stream::read),
+    ("sysbench", sysbench::read),
+    ("dbench", dbench::read),
+    ("tbench", dbench::read),
+    ("redis-memtier", |_, _| Ok(())),
+    ("redis", redis::read),
+    ("perfpipe", perfpipe::read),
+    ("fio", fio::read),
+    ("pgbench", pgbench::read),
+];
+
+/// Whether a folder is the log directory of one run, or one iteration of it.
+pub(crate) fn looks(path: &Path) -> bool {
+    !iterations(path).is_empty()
+}
+
+/// The runs in a folder of log directories, `work/log` itself.
+pub(crate) fn runs(path: &Path) -> Vec<PathBuf> {
+    folders(path).into_iter().filter(|folder| looks(folder)).collect()
+}
+
+/// The folders in a folder, 2 before 10.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort_by(|a, b| natural(&name(a), &name(b)));
+    found
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
+}
+
+/// The folders of a run's iterations: `iter-N`, or the folder itself where it is one.
+fn iterations(path: &Path) -> Vec<PathBuf> {
+    let numbered =
+        |folder: &PathBuf| name(folder).strip_prefix("iter-").is_some_and(|n| n.parse::<u32>().is_ok());
+    let found: Vec<PathBuf> = folders(path).into_iter().filter(numbered).collect();
+    let alone = || ["", ".gz", ".xz"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file());
+    if found.is_empty() && alone() { vec![path.into()] } else { found }
+}
+
+/// The events of a log directory.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+    let run = fs::canonicalize(path).map_or_else(|_| name(path), |path| name(&path));
+    let mut story = Story {
+        title: format!("MMTests {run}"),
+        description: format!("Imported from {}: logs of MMTests.", path.display()),
+        target: "imported".into(),
+        ..Story::default()
+    };
+    let (mut feeds, mut seen) = (Vec::new(), BTreeMap::<String, Vec<u32>>::new());
+    let folders = iterations(path);
+    for (boot, folder) in (0..).zip(&folders) {
+        feeds.extend(iteration(folder, boot, &mut story, &mut seen)?);
+    }
+    if story.results.is_empty() && feeds.iter().all(Feed::is_over) {
+        let reason = "there is no result of a benchmark that perflab reads in it, and no monitor's log";
+        return Err(ArchiveError::foreign(path, None, reason));
+    }
+    uneven(&seen, folders.len(), &mut story);
+    let label = options.label.clone().or(Some(run));
+    let options = Options { label, ..options.clone() };
+    Ok(Box::new(Session::new(Kind::Mmtests, path, &options, story, feeds)))
+}
+
+/// Benchmarks that some iterations lack.
+fn uneven(seen: &BTreeMap<String, Vec<u32>>, iterations: usize, story: &mut Story) {
+    for (benchmark, in_iterations) in seen.iter().filter(|(_, found)| found.len() < iterations) {
+        let message = format!("{benchmark} is in {} of {iterations} iterations only", in_iterations.len());
+        story.notes.push((message, "compare it with care: the other iterations may have failed".into()));
+    }
+}
+
+/// One `iter-N`.
+fn iteration(
+    path: &Path,
+    boot: u32,
+    story: &mut Story,
+    seen: &mut BTreeMap<String, Vec<u32>>,
+) -> Result<Vec<Feed>, ArchiveError> {
+    let folder = Folder::open(path)?;
+    let stamps = match folder.file(STAMPS) {
+        Some(file) => {
+            let (stamps, took) = Timestamps::read(file)?;
+            story.took.push(took);
+            stamps
+        }
+        None => {
+            let message = format!("{} has no {STAMPS}: when its benchmarks ran is not known", name(path));
+            story.notes.push((message, "the run may have been stopped before its first benchmark".into()));
+            Timestamps::default()
+        }
+    };
+    if let Some(host) = machine::read(&folder, &mut story.facts) {
+        story.target = host;
+    }
+    let mut feeds = Vec::new();
+    for test in tests(path, &stamps) {
+        feeds.extend(monitors::read(&folder, &test.name, test.begin)?);
+        let given = benchmark(path, &test, boot, story)?;
+        duration(&test, boot, story);
+        if given {
+            seen.entry(test.name.clone()).or_default().push(boot);
+        }
+    }
+    Ok(feeds)
+}
+
+/// The benchmarks in the order in which they ran; those without a time come last.
+fn tests(path: &Path, stamps: &Timestamps) -> Vec<Test> {
+    let known = |folder: &PathBuf| stamps.get(&name(folder)).is_none() && folder.join("logs").is_dir();
+    let others =
+        folders(path).into_iter().filter(known).map(|folder| Test { name: name(&folder), ..Test::default() });
+    stamps.0.iter().cloned().chain(others).collect()
+}
+
+/// The times of a whole benchmark, which MMTests calls the monitor `duration`.
+fn duration(test: &Test, boot: u32, story: &mut Story) {
+    let Some(times) = test.times else { return };
+    let point = IndexMap::from([("benchmark".to_owned(), Value::from(test.name.as_str()))]);
+    let case = story.results.case("duration", point);
+    let execution = story.results.execution(case, boot, span(test));
+    for (name, value) in ["User", "System", "Elapsed"].into_iter().zip(times) {
+        let id = story.results.metric(case, metric(name, "s", Direction::Neither, false));
+        story.results.sample(execution, id, value, None);
+    }
+}
+
+fn span(test: &Test) -> Option<Span> {
+    let begin = test.begin?;
+    Some((begin, test.end.unwrap_or(begin).max(begin)))
+}
+
+/// Reads the logs of a benchmark; whether it gave any value.
+fn benchmark(path: &Path, test: &Test, boot: u32, story: &mut Story) -> Result<bool, ArchiveError> {
+    let home = path.join(&test.name);
+    let folder = Folder::open(
+        &[home.join("logs"), home.clone()].into_iter().find(|path| path.is_dir()).unwrap_or(home),
+    )?;
+    let before = story.results.len();
+    let mut took: Vec<Took> = Vec::new();
+    let mut bench =
+        Bench { name: &test.name, boot, span: span(test), results: &mut story.results, took: &mut took };
+    let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
+    parser.map_or(Ok(()), |(_, read)| read(&folder, &mut bench))?;
+    let decided = bench.results.len() > before;
+    times::read(&folder, &mut bench, !decided)?;
+    if let Some(status) = test.status.filter(|status| *status != 0) {
+        let case = bench.case(&[]);
+        let execution = bench.execution(case);
+        bench.results.failed(execution, &format!("{} ended with status {status}", test.name));
+    }
+    story.took.append(&mut took);
+    let given = story.results.len() > before;
+    if !given {
+        story.notes.push(silent(&folder, test, parser.is_some(), path));
+    }
+    Ok(given)
+}
+
+/// Why a benchmark gave nothing.
+fn silent(folder: &Folder, test: &Test, known: bool, path: &Path) -> (String, String) {
+    let (bench, place) = (&test.name, name(path));
+    let names: Vec<&str> = folder.names().take(4).collect();
+    let what = match (names.is_empty(), known) {
+        (true, _) => format!("{bench} ran in {place} and has no logs there"),
+        (false, true) => format!("{bench} in {place} has no log of results, only {}", names.join(", ")),
+        (false, false) => {
+            format!("perflab does not read the logs of {bench} ({place}: {})", names.join(", "))
+        }
+    };
+    (what, "nothing of it is in this run".into())
+}

@@ -1,0 +1,82 @@
+//! `/proc/vmstat`: one row a dump, a column a line; columns are those of the first dump.
+
+use std::collections::HashMap;
+
+use perflab_model::{Cell, Column, Row};
+
+use super::format::{Format, Role};
+use super::lines::Line;
+use super::took::Read;
+
+/// Names of one file at most.
+const NAMES: usize = 2_000;
+/// Names that begin like a gauge's and only grow.
+const COUNTERS: [&str; 6] = [
+    "nr_vmscan_write",
+    "nr_vmscan_immediate_reclaim",
+    "nr_dirtied",
+    "nr_written",
+    "nr_foll_pin_acquired",
+    "nr_foll_pin_released",
+];
+
+/// The format, with the columns of the first dump.
+#[derive(Debug, Default)]
+pub(crate) struct ProcVmstat {
+    columns: Vec<Column>,
+    places: HashMap<String, usize>,
+    settled: bool,
+}
+
+impl ProcVmstat {
+    fn place(&mut self, name: &str) -> Option<usize> {
+        let known = self.places.get(name).copied();
+        if known.is_some() || self.settled || self.columns.len() >= NAMES {
+            return known;
+        }
+        let gauge = name.starts_with("nr_") && !COUNTERS.contains(&name);
+        let unit = if gauge && name != "nr_unstable" { "pages" } else { "1" };
+        let column = if gauge { Column::gauge(name, unit) } else { Column::counter(name, unit) };
+        self.columns.push(column);
+        self.places.insert(name.into(), self.columns.len() - 1);
+        Some(self.columns.len() - 1)
+    }
+}
+
+impl Format for ProcVmstat {
+    const SERIES: &'static str = "proc-vmstat";
+    const SOURCE: &'static str = "/proc/vmstat";
+    const MAY_BE_EMPTY: bool = true;
+    const HEADED: bool = false;
+
+    fn role(&self, text: &str) -> Result<Role, String> {
+        Ok(if text.starts_with("nr_free_pages ") { Role::HeadRow } else { Role::Row })
+    }
+
+    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
+        let pair = line.text.trim_ascii().split_once(' ').filter(|_| line.whole);
+        let Some((name, Ok(value))) = pair.map(|(name, value)| (name, value.trim().parse::<i64>())) else {
+            return Read::Unusable("it is not `NAME NUMBER`".into());
+        };
+        let Some(place) = self.place(name) else {
+            return Read::Unusable(format!("`{name}` is not in the first dump"));
+        };
+        if rows.is_empty() {
+            rows.push(Row::new());
+        }
+        let Some(row) = rows.first_mut() else { return Read::Unusable("it has no row".into()) };
+        row.resize(row.len().max(place + 1), Cell::Missing);
+        row.get_mut(place).into_iter().for_each(|cell| *cell = Cell::Int(value));
+        Read::Used
+    }
+
+    fn end(&mut self, rows: &mut Vec<Row>) -> Result<(), String> {
+        self.settled |= !self.columns.is_empty();
+        rows.iter_mut().for_each(|row| row.resize(self.columns.len(), Cell::Missing));
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.columns.clone()
+    }
+}

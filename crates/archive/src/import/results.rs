@@ -1,0 +1,197 @@
+//! What benchmarks reported: cases, their iterations, and the values of each. Owns the mapping of foreign repetitions to
+//! the model: an *iteration* is one execution of a benchmark, however many values it gave; a *boot* is whatever was
+//! repeated around executions (a whole configuration, a reboot). Refuses values that are no numbers.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use perflab_model::{Case, Event, Metric, Nanos, Outcome, Plan, Sample, Slot, Value, What};
+
+/// From when to when, since 1970.
+pub(crate) type Span = (Nanos, Nanos);
+
+/// A case of some [`Results`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CaseId(u32);
+
+/// One execution of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExecutionId(u32);
+
+/// A metric of some [`Results`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MetricId(u32);
+
+struct Execution {
+    slot: Slot,
+    outcome: Outcome,
+    span: Option<Span>,
+}
+
+struct Measured {
+    execution: u32,
+    metric: u32,
+    value: f64,
+    span: Option<Span>,
+}
+
+/// Everything that the benchmarks of one run reported.
+#[derive(Default)]
+pub(crate) struct Results {
+    cases: Vec<Case>,
+    known: HashMap<String, u32>,
+    counts: Vec<u32>,
+    metrics: Vec<Metric>,
+    declared: IndexMap<String, Vec<Metric>>,
+    executions: Vec<Execution>,
+    samples: Vec<Measured>,
+}
+
+impl Results {
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.executions.is_empty()
+    }
+
+    /// How many values there are.
+    pub(crate) fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The case of that workload at that point, made where it is new.
+    pub(crate) fn case(&mut self, workload: &str, point: IndexMap<String, Value>) -> CaseId {
+        let (workload, uses) = (workload.to_owned(), workload.to_owned());
+        let (parameters, environment, levels) = (point.clone(), IndexMap::new(), IndexMap::new());
+        let case = Case { workload, uses, point, parameters, environment, levels };
+        let new = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);
+        let number = *self.known.entry(case.subject()).or_insert(new);
+        if number == new {
+            self.cases.push(case);
+            self.counts.push(0);
+        }
+        CaseId(number)
+    }
+
+    /// Further parameters of a case, which do not tell it from others.
+    pub(crate) fn parameters(&mut self, case: CaseId, parameters: IndexMap<String, Value>) {
+        if let Some(case) = self.cases.get_mut(case.0 as usize) {
+            case.parameters.extend(parameters);
+        }
+    }
+
+    /// A metric of a case.
+    pub(crate) fn metric(&mut self, case: CaseId, metric: Metric) -> MetricId {
+        let workload = self.cases.get(case.0 as usize).map_or("", |case| &case.uses);
+        let declared = self.declared.entry(workload.to_owned()).or_default();
+        if !declared.contains(&metric) {
+            declared.push(metric.clone());
+        }
+        let found = self.metrics.iter().position(|known| *known == metric);
+        let place = found.unwrap_or(self.metrics.len());
+        if found.is_none() {
+            self.metrics.push(metric);
+        }
+        MetricId(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+
+    /// The next execution of a case.
+    pub(crate) fn execution(&mut self, case: CaseId, boot: u32, span: Option<Span>) -> ExecutionId {
+        let iteration = self.counts.get_mut(case.0 as usize).map_or(0, |count| {
+            *count += 1;
+            *count - 1
+        });
+        let slot = Slot { case: case.0, iteration, block: iteration, warmup: false, boot };
+        self.executions.push(Execution { slot, outcome: Outcome::Ok, span });
+        ExecutionId(u32::try_from(self.executions.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Says that an execution failed.
+    pub(crate) fn failed(&mut self, execution: ExecutionId, reason: &str) {
+        if let Some(execution) = self.executions.get_mut(execution.0 as usize) {
+            execution.outcome = Outcome::Failed { reason: reason.into() };
+        }
+    }
+
+    /// One value of an execution; `span` where it is known more closely than the execution's.
+    pub(crate) fn sample(
+        &mut self,
+        execution: ExecutionId,
+        metric: MetricId,
+        value: f64,
+        span: Option<Span>,
+    ) {
+        if value.is_finite() {
+            let (execution, metric) = (execution.0, metric.0);
+            self.samples.push(Measured { execution, metric, value, span });
+        }
+    }
+
+    /// The plan that was carried out.
+    pub(crate) fn plan(&self) -> Plan {
+        Plan {
+            order: "sequential".into(),
+            cases: self.cases.clone(),
+            slots: self.executions.iter().map(|execution| execution.slot).collect(),
+            metrics: self.declared.clone(),
+            ..Plan::default()
+        }
+    }
+
+    /// Workload and parameters of each case, for the study that it was.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = (&str, &IndexMap<String, Value>)> {
+        self.cases.iter().map(|case| (case.workload.as_str(), &case.parameters))
+    }
+
+    /// The earliest time that is known.
+    pub(crate) fn first_time(&self) -> Option<Nanos> {
+        let executions = self.executions.iter().filter_map(|execution| execution.span);
+        executions.chain(self.samples.iter().filter_map(|sample| sample.span)).map(|(begin, _)| begin).min()
+    }
+
+    /// When the last execution ended.
+    pub(crate) fn last_time(&self) -> Option<Nanos> {
+        self.executions.iter().filter_map(|execution| Some(execution.span?.1)).max()
+    }
+
+    /// All of it as events at `at`, times counted from `anchor`; executions without a time get the `whole` run's.
+    pub(crate) fn events(mut self, anchor: Nanos, at: Nanos, whole: Span) -> impl Iterator<Item = Event> {
+        self.samples.sort_by_key(|sample| sample.execution);
+        let Results { executions, samples, metrics, .. } = self;
+        let mut samples = samples.into_iter().peekable();
+        executions.into_iter().enumerate().flat_map(move |(place, execution)| {
+            let slot = u32::try_from(place).unwrap_or(u32::MAX);
+            let since = |(begin, end): Span| (begin.since(anchor), end.since(anchor));
+            let span = execution.span.map_or(whole, since);
+            let mut told = vec![What::IterationBegan { slot }];
+            while let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
+                let own = sample.span.map_or(span, since);
+                told.extend(
+                    metrics
+                        .get(sample.metric as usize)
+                        .map(|metric| measured(&execution, metric, sample.value, own)),
+                );
+            }
+            let (start, end) = span;
+            told.push(What::IterationEnded { slot, outcome: execution.outcome, start, end });
+            told.into_iter().map(move |what| Event::new(at, what))
+        })
+    }
+}
+
+fn measured(execution: &Execution, metric: &Metric, value: f64, (start, end): Span) -> What {
+    let Metric { name, unit, direction, primary } = metric.clone();
+    let Slot { case, iteration, boot, .. } = execution.slot;
+    What::Sample(Sample {
+        boot,
+        target: None,
+        case,
+        iteration,
+        metric: name,
+        value,
+        unit,
+        direction,
+        primary,
+        start,
+        end,
+    })
+}

@@ -1,0 +1,109 @@
+//! The output of vmstat(8): a line an interval, in the columns that its head names. Sizes become bytes. Its first line,
+//! which holds means since the machine was started, is left out.
+
+use perflab_model::{Cell, Column, Nanos, Row};
+
+use super::format::{Format, Role};
+use super::lines::Line;
+use super::stamp;
+use super::took::Read;
+
+/// Columns: name, unit, and what makes its numbers of the tool's.
+const COLUMNS: &[(&str, &str, i64)] = &[
+    ("r", "tasks", 1),
+    ("b", "tasks", 1),
+    ("swpd", "bytes", 1024),
+    ("free", "bytes", 1024),
+    ("buff", "bytes", 1024),
+    ("cache", "bytes", 1024),
+    ("inact", "bytes", 1024),
+    ("active", "bytes", 1024),
+    ("si", "bytes/s", 1024),
+    ("so", "bytes/s", 1024),
+    ("bi", "bytes/s", 1024),
+    ("bo", "bytes/s", 1024),
+    ("in", "interrupts/s", 1),
+    ("cs", "switches/s", 1),
+    ("us", "%", 1),
+    ("sy", "%", 1),
+    ("id", "%", 1),
+    ("wa", "%", 1),
+    ("st", "%", 1),
+    ("gu", "%", 1),
+];
+
+/// The format, with the columns of its head.
+#[derive(Debug, Default)]
+pub(crate) struct VmstatTool {
+    columns: Vec<(&'static str, &'static str, i64)>,
+    rows: u64,
+}
+
+impl VmstatTool {
+    fn head(&mut self, text: &str) -> Read {
+        let known = |name: &str| COLUMNS.iter().find(|(known, ..)| *known == name).copied();
+        match text.split_ascii_whitespace().map(known).collect::<Option<Vec<_>>>() {
+            Some(columns) if self.columns.is_empty() || self.columns == columns => {
+                self.columns = columns;
+                Read::Nothing
+            }
+            Some(_) => Read::Unusable("this head names other columns than the first".into()),
+            None => Read::Unusable("this head names columns that are not known".into()),
+        }
+    }
+
+    fn cells(&self, text: &str) -> Result<Row, String> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        if words.len() != self.columns.len() {
+            return Err(format!("it has {} columns and its head {}", words.len(), self.columns.len()));
+        }
+        let cell = |(word, (_, _, factor)): (&&str, &(_, _, i64))| {
+            let value = word.parse::<i64>().ok().and_then(|value| value.checked_mul(*factor));
+            value.map(Cell::Int).ok_or_else(|| format!("`{word}` is no whole number"))
+        };
+        words.iter().zip(&self.columns).map(cell).collect()
+    }
+}
+
+impl Format for VmstatTool {
+    const SERIES: &'static str = "vmstat";
+    const SOURCE: &'static str = "vmstat";
+    const MAY_BE_EMPTY: bool = true;
+
+    fn stamped<'a>(&self, text: &'a str) -> (Option<Nanos>, &'a str) {
+        stamp::stamped(text)
+    }
+
+    fn role(&self, text: &str) -> Result<Role, String> {
+        let banner = text.trim_start().starts_with("procs");
+        Ok(if banner { Role::Comment } else { Role::HeadRow })
+    }
+
+    fn row(&mut self, line: Line<'_>, rows: &mut Vec<Row>) -> Read {
+        let text = line.text.trim();
+        if text.starts_with('r') {
+            return self.head(text);
+        }
+        if !line.whole {
+            return Read::Unusable("the line is cut off".into());
+        }
+        let row = match self.cells(text) {
+            Ok(row) => row,
+            Err(reason) => return Read::Unusable(reason),
+        };
+        self.rows += 1;
+        if self.rows == 1 {
+            return Read::Nothing;
+        }
+        rows.push(row);
+        Read::Used
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        self.columns.iter().map(|(name, unit, _)| Column::gauge(name, unit)).collect()
+    }
+
+    fn remark(&self) -> Option<String> {
+        (self.rows > 0).then(|| "its first row, of means since the machine was started, is left out".into())
+    }
+}

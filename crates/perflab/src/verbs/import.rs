@@ -1,0 +1,117 @@
+//! `perflab import`: from files of perflab or of any other tool to runs, and what was taken of each file.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use perflab_archive::import::{Imported, Kind, Options, import_foreign};
+use perflab_archive::{Took, import as import_portable, is_portable};
+use perflab_model::Bytes;
+use perflab_present::table::{Cell, Column, Grid};
+
+use crate::arguments;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+
+/// Files that are listed one by one; more are told by folder.
+const LISTED: usize = 24;
+/// Lines of a file that are shown with what is wrong with them; all are counted.
+const SHOWN: usize = 5;
+
+/// `perflab import PATH`
+pub fn run(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
+    let foreign = wanted.kind.is_some() || wanted.label.is_some();
+    if !foreign && is_portable(&wanted.path) {
+        let run = import_portable(&context.archive()?, &wanted.path)?;
+        context.write(run.id())?;
+        return Ok(Exit::Fine);
+    }
+    self::foreign(context, wanted)
+}
+
+/// Makes runs of what other tools wrote.
+pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
+    let kind = wanted.kind.as_deref().map(str::parse::<Kind>).transpose();
+    let kind = kind.map_err(|error| Usage::new(error, "leave --kind out to have it guessed"))?;
+    let page_size = wanted.page_size.as_deref().map(Bytes::parse).transpose();
+    let page_size =
+        page_size.map_err(|error| Usage::new(format!("--page-size: {error}"), "for example 64KiB"))?;
+    let results =
+        kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
+    let archive = context.archive()?;
+    let mut all = Vec::new();
+    for (kind, path) in results {
+        let options = Options { label: wanted.label.clone(), page_size, kind: Some(kind) };
+        let imported = import_foreign(&archive, &path, &options)?;
+        warn(context, &imported);
+        all.push(imported);
+    }
+    context.print(&table(&all))?;
+    for imported in &all {
+        let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
+        context.say(format!("run: {}{label} (taken for {})", imported.run.short(), imported.kind.name()));
+    }
+    Ok(Exit::Fine)
+}
+
+fn warn(context: &Context, imported: &Imported) {
+    for warning in &imported.warnings {
+        eprintln!("warning: {}; {}", warning.message, warning.advice);
+    }
+    for took in &imported.took {
+        for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
+            eprintln!("warning: {}:{}: {}", took.file.display(), remark.line, remark.reason);
+        }
+    }
+    if imported.took.len() <= LISTED {
+        let notes = imported.took.iter().flat_map(|took| took.notes.iter().map(move |note| (took, note)));
+        notes.for_each(|(took, note)| context.say(format!("{}: {note}", took.name())));
+    }
+}
+
+/// What was taken of each file, or where they are many, of each folder.
+fn table(all: &[Imported]) -> Grid {
+    let numbers = ["ticks", "rows read", "used", "flagged", "unusable"].map(Column::right);
+    let mut grid = Grid::new(["file", "became"].map(Column::left).into_iter().chain(numbers));
+    for Imported { took, .. } in all {
+        let rows = if took.len() > LISTED || all.len() > 1 { folders(took) } else { files(took) };
+        for (name, became, counts) in rows {
+            grid.add(cells(&name, became, counts));
+        }
+    }
+    grid
+}
+
+/// Ticks, rows read, used, flagged, unusable.
+type Counts = [u64; 5];
+
+fn counts(took: &Took) -> Counts {
+    [took.ticks, took.rows_read, took.rows_used, took.rows_flagged, took.rows_unusable]
+}
+
+fn cells(name: &str, became: &str, counts: Counts) -> Vec<Cell> {
+    [Cell::from(name), became.into()].into_iter().chain(counts.map(Cell::from)).collect()
+}
+
+/// A row of the table: what, what it became, its counts.
+type Told = (String, &'static str, Counts);
+
+fn files(took: &[Took]) -> Vec<Told> {
+    took.iter().map(|took| (took.name(), took.became, counts(took))).collect()
+}
+
+/// The counts of each folder's files that became the same.
+fn folders(took: &[Took]) -> Vec<Told> {
+    let mut sums: IndexMap<(&Path, &'static str), (u64, Counts)> = IndexMap::new();
+    for took in took {
+        let folder = took.file.parent().unwrap_or(&took.file);
+        let (files, sum) = sums.entry((folder, took.became)).or_default();
+        *files += 1;
+        sum.iter_mut().zip(counts(took)).for_each(|(sum, more)| *sum += more);
+    }
+    let named = |((folder, became), (files, sum)): ((&Path, _), (u64, Counts))| {
+        let parts: Vec<_> = folder.iter().rev().take(3).map(|part| part.to_string_lossy()).collect();
+        let name = parts.into_iter().rev().collect::<Vec<_>>().join("/");
+        (format!("{name} ({files} files)"), became, sum)
+    };
+    sums.into_iter().map(named).collect()
+}
