@@ -15,6 +15,8 @@ pub enum Place {
     Line(u64),
     /// bytes from the beginning
     Offset(u64),
+    /// a record of the kernel's, from 1
+    Record(u64),
 }
 
 impl fmt::Display for Place {
@@ -22,6 +24,7 @@ impl fmt::Display for Place {
         match self {
             Place::Line(line) => write!(f, "{line}"),
             Place::Offset(offset) => write!(f, "byte {offset}"),
+            Place::Record(record) => write!(f, "record {record}"),
         }
     }
 }

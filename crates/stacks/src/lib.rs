@@ -8,15 +8,30 @@
 //! |---|---|
 //! | [`read`] | from a path to a profile, whatever its format |
 //! | `folded` | `a;b;c 42`: what the collapse scripts of flame graphs write |
+//! | `perf_data`, `perf_layout` | what `perf record` writes; where a cut file ends |
+//! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
+//! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
+//! | [`events`] | what events cannot see |
 //! | [`imported`] | what every format gives |
 //! | [`error`] | what can go wrong, with line or offset |
 
 pub mod error;
+pub mod events;
 pub mod imported;
 pub mod read;
 
+mod convert;
 mod folded;
+mod kernel;
+mod machine;
+mod perf_data;
+mod perf_layout;
+mod records;
+mod space;
+mod user;
 
+pub use convert::{Converter, Symbols};
 pub use error::StacksError;
 pub use imported::{Imported, Note, Place, Remark};
+pub use kernel::{KernelSymbols, KernelSymbolsError};
 pub use read::{Format, Options, read};

@@ -4,29 +4,32 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::{Imported, StacksError, folded};
+use crate::{Imported, StacksError, folded, perf_data};
 
 /// A format that profiles come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
+    /// what `perf record` writes, to a file or a pipe
+    PerfData,
     /// `comm;outer;inner 42`, a line a stack
     Folded,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 1] = [Format::Folded];
+    pub const ALL: [Format; 2] = [Format::PerfData, Format::Folded];
 
     /// Its name on the command line and in a run.
     pub fn name(self) -> &'static str {
         match self {
+            Format::PerfData => "perf.data",
             Format::Folded => "folded",
         }
     }
 
     /// What a file's beginning looks like.
-    fn guess(_bytes: &[u8]) -> Format {
-        Format::Folded
+    fn guess(bytes: &[u8]) -> Format {
+        if perf_data::looks(bytes) { Format::PerfData } else { Format::Folded }
     }
 }
 
@@ -47,6 +50,8 @@ pub struct Options {
     pub format: Option<Format>,
     /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
     pub kallsyms: Option<PathBuf>,
+    /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
+    pub vmlinux: Option<PathBuf>,
     /// Kernel symbols to look up whether or not a sample hit them; normalised names.
     pub anchors: Vec<String>,
 }
@@ -62,6 +67,10 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
     }
     let format = options.format.unwrap_or_else(|| Format::guess(&bytes));
     let reading = match format {
+        Format::PerfData => {
+            let read = perf_data::read(bytes, options);
+            read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
+        }
         Format::Folded => folded::read(&bytes),
     };
     if reading.samples.is_empty() {

@@ -29,12 +29,15 @@ Examples:
 pub struct Import {
     /// The file
     pub file: PathBuf,
-    /// What it is (folded); guessed where left out
+    /// What it is (perf.data, folded); guessed where left out
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
     /// A copy of the recorded machine's /proc/kallsyms, where that was not this one
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,
+    /// The recorded kernel's vmlinux with debug information: inlined functions become visible
+    #[arg(long, value_name = "FILE")]
+    pub vmlinux: Option<PathBuf>,
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,

@@ -12,7 +12,12 @@ use crate::exit::{Exit, Usage};
 pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
     let format = wanted.from.as_deref().map(str::parse::<Format>).transpose();
     let format = format.map_err(|error| Usage::new(error, "leave --from out to have it guessed"))?;
-    let options = Options { format, kallsyms: wanted.kallsyms.clone(), ..Options::default() };
+    let options = Options {
+        format,
+        kallsyms: wanted.kallsyms.clone(),
+        vmlinux: wanted.vmlinux.clone(),
+        ..Options::default()
+    };
     let imported = perflab_stacks::read(&wanted.file, &options)?;
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let (run, warnings) = import_profile(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;

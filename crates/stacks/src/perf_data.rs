@@ -1,0 +1,173 @@
+//! perf.data: what `perf record` writes, to a file or into a pipe, compressed or not.
+//!
+//! Owns what to make of a file that was cut off (everything up to its last whole record), and whose symbols
+//! fit the recorded machine. Refuses symbols of another kernel.
+
+use std::io::{Cursor, Read};
+
+use linux_perf_data::linux_perf_event_reader::{
+    AttrFlags, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
+};
+use linux_perf_data::{AttributeDescription, DsoKey, PerfFile, PerfFileReader, PerfFileRecord};
+use perflab_model::profile::Profiled;
+use perflab_model::{Nanos, Unit};
+
+use crate::convert::Converter;
+use crate::imported::Reading;
+use crate::machine::{self, Machine};
+use crate::perf_layout::{Layout, Whole};
+use crate::records::Records;
+use crate::{Options, Place, events};
+
+/// What every perf.data begins with, as it stands in memory on either kind of machine.
+pub(crate) fn looks(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PERFILE2") || bytes.starts_with(b"2ELIFREP")
+}
+
+/// Reads a file; an error is a reason.
+pub(crate) fn read(mut bytes: Vec<u8>, options: &Options) -> Result<Reading, (Option<Place>, String)> {
+    let layout = Layout::of(&bytes).map_err(|(offset, reason)| (Some(Place::Offset(offset)), reason))?;
+    let whole = layout.cut(&mut bytes);
+    let is_pipe = layout.is_pipe;
+    let cursor = Cursor::new(bytes);
+    let opened =
+        if is_pipe { PerfFileReader::parse_pipe(cursor) } else { PerfFileReader::parse_file(cursor) };
+    let reader = opened.map_err(|error| (None, format!("perf.data that cannot be read: {error}")))?;
+    let mut reading = Reading::default();
+    say_cut(&mut reading, &whole);
+    convert(reader, options, &mut reading).map_err(|reason| (None, reason))?;
+    Ok(reading)
+}
+
+fn say_cut(reading: &mut Reading, whole: &Whole) {
+    let Some(cut) = &whole.cut else { return };
+    reading.remark(Place::Offset(cut.offset), &cut.reason);
+    reading.note(
+        format!(
+            "the file is cut off at byte {}: {}; {:.1} % of its records' bytes are there",
+            cut.offset,
+            cut.reason,
+            100.0 * cut.share
+        ),
+        "what is there is shown; record again, or copy the file again, for the rest",
+    );
+}
+
+fn convert<R: Read>(
+    reader: PerfFileReader<R>,
+    options: &Options,
+    reading: &mut Reading,
+) -> Result<(), String> {
+    let PerfFileReader { mut perf_file, mut record_iter } = reader;
+    let mut converter = Converter::new(machine::symbols(&recorded(&perf_file), options, reading)?);
+    let mut records = Records::default();
+    for number in 1.. {
+        let parsed = match record_iter.next_record(&mut perf_file) {
+            Ok(Some(PerfFileRecord::EventRecord { record, .. })) => {
+                record.parse().map_err(|error| error.to_string()).map(|parsed| {
+                    if number == 1 {
+                        records = asked(&perf_file);
+                    }
+                    records.take(&mut converter, &parsed);
+                })
+            }
+            Ok(Some(PerfFileRecord::UserRecord(_))) => Ok(()),
+            Ok(None) => break,
+            Err(error) => {
+                reading.unreadable(Place::Record(number), error.to_string());
+                break;
+            }
+        };
+        parsed.unwrap_or_else(|error| reading.unreadable(Place::Record(number), error));
+    }
+    describe(&perf_file, records.lost, reading);
+    reading.begun = begun(&perf_file, &converter);
+    reading.about.anchors = converter.anchors(&options.anchors);
+    (reading.weaver, reading.samples) = converter.into_parts();
+    Ok(())
+}
+
+/// How the samples were asked for.
+fn asked(file: &PerfFile) -> Records {
+    let all = file.event_attributes();
+    let has_chains = all.iter().any(|one| one.attributes().sample_format.contains(SampleFormat::CALLCHAIN));
+    let period = match all.first().map(|one| &one.attributes().sampling_policy) {
+        Some(SamplingPolicy::Period(period)) => period.get(),
+        _ => 1,
+    };
+    Records::new(has_chains, period)
+}
+
+/// What the file says of the machine.
+fn recorded(file: &PerfFile) -> Machine {
+    let text = |found: Result<Option<&str>, _>| found.ok().flatten().map(str::to_owned).unwrap_or_default();
+    let ids = file.build_ids().unwrap_or_default();
+    let kernel =
+        ids.iter().find(|(key, _)| matches!(key, DsoKey::Kernel)).map(|(_, dso)| dso.build_id.clone());
+    Machine {
+        release: text(file.os_release()),
+        arch: text(file.arch()),
+        host: text(file.hostname()),
+        kernel_build_id: kernel.unwrap_or_default(),
+    }
+}
+
+fn describe(file: &PerfFile, lost: u64, reading: &mut Reading) {
+    let cmdline = file.cmdline().ok().flatten().unwrap_or_default().join(" ");
+    let machine = recorded(file);
+    let version = file.perf_version().ok().flatten().unwrap_or_default();
+    for (key, value) in [
+        ("profile.command", cmdline.as_str()),
+        ("profile.kernel", &machine.release),
+        ("profile.arch", &machine.arch),
+        ("profile.hostname", &machine.host),
+        ("profile.perf", version),
+    ] {
+        if !value.is_empty() {
+            reading.facts.add(key, value, "perf.data");
+        }
+    }
+    let unreadable = reading.about.unreadable;
+    reading.about = Profiled { source: "perf.data".into(), lost, unreadable, ..of_event(file) };
+    let events = file.event_attributes().len();
+    if events > 1 {
+        let names: Vec<String> = file.event_attributes().iter().map(name).collect();
+        let message =
+            format!("{events} events are in the file ({}); their samples are put together", names.join(", "));
+        reading.note(message, "record one event at a time to tell them apart");
+    }
+}
+
+fn of_event(file: &PerfFile) -> Profiled {
+    let Some(first) = file.event_attributes().first() else { return Profiled::default() };
+    let attributes = first.attributes();
+    let event = name(first);
+    let frequency = match attributes.sampling_policy {
+        SamplingPolicy::Frequency(rate) => Some(rate),
+        _ => None,
+    };
+    let has_period = attributes.sample_format.contains(SampleFormat::PERIOD);
+    let unit = match &attributes.type_ {
+        _ if !has_period => "1",
+        PerfEventType::Software(SoftwareCounterType::CpuClock | SoftwareCounterType::TaskClock) => "ns",
+        PerfEventType::Hardware(..) if event.contains("cycles") => "cycles",
+        _ => "events",
+    };
+    let is_user_only = attributes.flags.contains(AttrFlags::EXCLUDE_KERNEL);
+    let hides = events::hides(&event, is_user_only);
+    Profiled { event, frequency, unit: Unit::new(unit), hides, ..Profiled::default() }
+}
+
+fn name(event: &AttributeDescription) -> String {
+    event.name().map_or_else(|| format!("{:?}", event.attributes().type_), str::to_owned)
+}
+
+/// When the first sample was taken, since 1970, where the file relates its clock to the wall's.
+fn begun(file: &PerfFile, converter: &Converter) -> Option<Nanos> {
+    let clock = file.clock_data().ok().flatten()?;
+    let first = converter.first()?;
+    let is_same =
+        file.event_attributes().iter().any(|one| matches!(one.attributes().clock, PerfClock::ClockId(_)));
+    let since = i128::from(clock.wall_clock_ns) + i128::from(first.0) - i128::from(clock.clockid_time_ns);
+    u64::try_from(since).ok().filter(|_| is_same).map(Nanos)
+}

@@ -1,0 +1,132 @@
+//! Symbols of programs, libraries and of what was compiled at run time.
+//!
+//! Owns ELF and DWARF (through blazesym) and `/tmp/perf-PID.map`. Refuses to fail: what has no symbol has
+//! none, and the frame is shown as its module.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use blazesym::inspect::Inspector;
+use blazesym::inspect::source::{Elf as InspectedElf, Source as Inspected};
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+
+/// A function that an address is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) name: String,
+    /// Whether its code is part of the function before it.
+    pub(crate) inlined: bool,
+}
+
+/// Symbol tables of ELF files, each read once.
+pub(crate) struct Elves {
+    symbolizer: Symbolizer,
+}
+
+impl Default for Elves {
+    fn default() -> Self {
+        let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(true).build();
+        Elves { symbolizer }
+    }
+}
+
+impl std::fmt::Debug for Elves {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Elves")
+    }
+}
+
+impl Elves {
+    /// The functions at an offset in a file, outermost first.
+    pub(crate) fn at_offset(&self, path: &Path, offset: u64) -> Vec<Found> {
+        self.find(path, Input::FileOffset(offset))
+    }
+
+    /// The functions at an address as the file was linked, outermost first.
+    pub(crate) fn at_address(&self, path: &Path, address: u64) -> Vec<Found> {
+        self.find(path, Input::VirtOffset(address))
+    }
+
+    fn find(&self, path: &Path, input: Input<u64>) -> Vec<Found> {
+        let source = Source::Elf(Elf::new(path));
+        let Ok(Symbolized::Sym(symbol)) = self.symbolizer.symbolize_single(&source, input) else {
+            return Vec::new();
+        };
+        let outer = Found { name: symbol.name.clone().into_owned(), inlined: false };
+        let inner =
+            symbol.inlined.iter().map(|one| Found { name: one.name.clone().into_owned(), inlined: true });
+        std::iter::once(outer).chain(inner).collect()
+    }
+}
+
+/// Where a symbol is in an ELF file, as it was linked.
+pub(crate) fn address_of(path: &Path, symbol: &str) -> Option<u64> {
+    let source = Inspected::Elf(InspectedElf::new(path));
+    let inspector = Inspector::new();
+    let found = inspector.lookup(&source, &[symbol]).ok()?;
+    found.first()?.first().map(|symbol| symbol.addr)
+}
+
+/// Begin, size and name.
+type Code = (u64, u64, String);
+
+/// What run-time compilers say of their code: `/tmp/perf-PID.map`, lines of `start size name`.
+#[derive(Debug, Default)]
+pub(crate) struct RunTimeCode {
+    maps: RefCell<HashMap<i32, Vec<Code>>>,
+}
+
+impl RunTimeCode {
+    /// The function of process `pid` at an address.
+    pub(crate) fn find(&self, pid: i32, address: u64) -> Option<String> {
+        let mut maps = self.maps.borrow_mut();
+        let map = maps.entry(pid).or_insert_with(|| read_map(Path::new(&format!("/tmp/perf-{pid}.map"))));
+        let last = map.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
+        let (start, size, name) = map.get(last)?;
+        (address - start < *size).then(|| name.clone())
+    }
+}
+
+fn read_map(path: &Path) -> Vec<Code> {
+    let text = fs::read(path).unwrap_or_default();
+    let mut map: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(map_line).collect();
+    // Code is replaced by newer code at the same place: the last line of a place holds.
+    map.sort_by_key(|(start, _, _)| *start);
+    map.reverse();
+    map.dedup_by_key(|(start, _, _)| *start);
+    map.reverse();
+    map
+}
+
+fn map_line(line: &str) -> Option<Code> {
+    let mut parts = line.splitn(3, ' ');
+    let mut hex = || u64::from_str_radix(parts.next()?.trim_start_matches("0x"), 16).ok();
+    let (start, size) = (hex()?, hex()?);
+    Some((start, size, parts.next()?.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_names_what_was_compiled_last() {
+        let pid = i32::MAX - 7;
+        let path = format!("/tmp/perf-{pid}.map");
+        fs::write(&path, "1000 20 old one\n0x1000 0x20 Foo::bar (jit)\n2000 8 b\nrubbish\n").unwrap();
+        let code = RunTimeCode::default();
+        let found = [0x1000, 0x101f, 0x1020, 0x2007].map(|address| code.find(pid, address));
+        fs::remove_file(path).unwrap();
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(found, [name("Foo::bar (jit)"), name("Foo::bar (jit)"), None, name("b")]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_has_no_symbols() {
+        assert!(Elves::default().at_offset(Path::new("/nowhere/at/all"), 16).is_empty());
+        assert_eq!(address_of(Path::new("/nowhere/at/all"), "_stext"), None);
+    }
+}
