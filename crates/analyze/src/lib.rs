@@ -16,6 +16,7 @@
 //! | [`statistic`] | numbers about one side, by name |
 //! | [`mod@ahead`] | how many boots and iterations a wanted precision costs |
 //! | [`mod@history`] | a metric over the runs of an archive: steps, and the newest run |
+//! | [`enough`] | whether a sample is as precise as a study wants it |
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`slab`] | where the memory of kernel objects goes |
@@ -50,6 +51,7 @@ mod blocks;
 pub mod compare;
 pub mod comparison;
 mod diagnose;
+pub mod enough;
 pub mod environment;
 mod error;
 mod estimate;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once, by ^C or a failing consumer; read between and inside iterations.
+/// Set once, by ^C or a failing consumer; read between and inside iterations. Beside it the wish to end well, by whoever
+/// watches the precision; read between blocks.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicBool>, Arc<AtomicBool>);
 
 impl Stop {
     /// A wish not yet expressed.
@@ -21,6 +22,16 @@ impl Stop {
     /// Whether somebody asked.
     pub fn asked(&self) -> bool {
         self.0.load(Ordering::SeqCst)
+    }
+
+    /// Says that there is enough: the run ends well before its next block.
+    pub fn enough(&self) {
+        self.1.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is enough.
+    pub fn is_enough(&self) -> bool {
+        self.1.load(Ordering::SeqCst)
     }
 
     /// The flag itself, for signal handlers and process runners.

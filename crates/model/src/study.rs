@@ -7,12 +7,14 @@ mod document;
 mod factor;
 mod schema;
 mod target;
+mod until;
 mod workload;
 
 pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study};
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use schema::json_schema;
 pub use target::{TargetKind, TargetUse};
+pub use until::{NotARule, Until};
 pub use workload::WorkloadUse;
 
 mod check;

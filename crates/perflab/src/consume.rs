@@ -1,8 +1,10 @@
-//! Consumers of a run's one stream of events: the recorder and the progress bar.
+//! Consumers of a run's one stream of events: the recorder, the progress bar, and the watch over precision.
 
+mod enough;
 mod progress;
 mod recorder;
 
+pub use enough::Enough;
 pub use progress::Progress;
 pub use recorder::Recording;
 

@@ -76,6 +76,9 @@ impl<'a> Session<'a> {
                 tally.stopped = true;
                 break;
             }
+            if self.has_enough(index)? {
+                break;
+            }
             self.enter(&mut phase, slot)?;
             let good = self.slot(index, slot)?;
             tally.failed += u32::from(!good);
@@ -98,6 +101,26 @@ impl<'a> Session<'a> {
             )?;
         }
         Ok(over.is_some() || self.stop.asked())
+    }
+
+    /// Whether the next block need not be begun: the precision that the study wants is reached.
+    fn has_enough(&self, next: u32) -> Result<bool, ConductError> {
+        let slots = &self.manifest.plan.slots;
+        let slot = |index: u32| slots.get(index as usize);
+        let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
+            return Ok(false);
+        };
+        if slot.block == before.block || slot.warmup || !self.stop.is_enough() {
+            return Ok(false);
+        }
+        let (done, most) = (slot.block, self.manifest.study.run.most_iterations());
+        let message =
+            format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
+        self.stream.warn(
+            message,
+            "nothing: intervals of a run that ends when they are narrow are a little too narrow",
+        )?;
+        Ok(true)
     }
 
     fn enter(&self, phase: &mut Option<Phase>, slot: &Slot) -> Result<(), ConductError> {

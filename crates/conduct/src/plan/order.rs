@@ -27,13 +27,13 @@ pub(super) fn slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 
 fn one_case(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
     let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup, boot: 0 };
-    (0..rules.warmup).map(slot(true)).chain((0..rules.iterations).map(slot(false)))
+    (0..rules.warmup).map(slot(true)).chain((0..rules.most_iterations()).map(slot(false)))
 }
 
 fn randomised(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let warm = (0..rules.warmup).map(|block| (block, true));
-    let blocks = warm.chain((0..rules.iterations).map(|block| (block, false)));
+    let blocks = warm.chain((0..rules.most_iterations()).map(|block| (block, false)));
     blocks.flat_map(|(block, warmup)| shuffled(cases, block, warmup, &mut random)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DiskKind, Factor, FactorKind, Study};
+use super::{DiskKind, Factor, FactorKind, Order, Study};
 use crate::problem::Problem;
 
 /// All problems of `study`, each with its key.
@@ -10,6 +10,10 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
     let mut found = Vec::new();
     if study.run.iterations == 0 {
         found.push(Problem::new("run.iterations", "must be at least 1").hint("10 is a good start"));
+    }
+    if study.run.until.is_some() && study.run.order == Order::Sequential {
+        let hint = "leave `order` out: only complete blocks can be looked at fairly";
+        found.push(Problem::new("run.until", "does not go with the sequential order").hint(hint));
     }
     if study.workload.is_empty() {
         found.push(Problem::new("workload", "no workload to run").hint("add `[workload.memory-bandwidth]`"));

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, TargetUse, WorkloadUse};
+use super::{Factor, TargetUse, Until, WorkloadUse};
 use crate::Value;
 use crate::quantity::Span;
 
@@ -62,6 +62,10 @@ impl Study {
 pub struct RunRules {
     /// How often each case is measured.
     pub iterations: u32,
+    /// Instead of a number of iterations: `"precision 1%, at most 60"` ends the run after the complete block in which the
+    /// interval of every deciding median is that narrow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
     /// How often each case is run before, without being measured.
     pub warmup: u32,
     /// The order of the iterations.
@@ -84,6 +88,13 @@ pub struct RunRules {
     /// With targets: how long one may be silent before it is given up. It is asked for the time every second.
     #[serde(skip_serializing_if = "is_patience")]
     pub lost_after: Span,
+}
+
+impl RunRules {
+    /// How often each case is measured at most.
+    pub fn most_iterations(&self) -> u32 {
+        self.until.map_or(self.iterations, |until| until.at_most)
+    }
 }
 
 /// What happens when a target is lost.
@@ -118,6 +129,7 @@ impl Default for RunRules {
     fn default() -> Self {
         RunRules {
             iterations: 10,
+            until: None,
             warmup: 1,
             order: Order::Randomised,
             seed: None,

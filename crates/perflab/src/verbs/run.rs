@@ -9,7 +9,7 @@ use perflab_conduct::{Choices, ConductError, Host, Permissions, Stop, Target, pl
 use perflab_model::{Manifest, Status, Study};
 
 use crate::arguments;
-use crate::consume::{Progress, Recording, feed};
+use crate::consume::{Enough, Progress, Recording, feed};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::{manifest, shipped};
@@ -63,6 +63,7 @@ pub fn prepare(
     change(&mut study);
     if let Some(iterations) = wanted.iterations {
         study.run.iterations = iterations.max(1);
+        study.run.until = None;
     }
     let mut facts = perflab_observe::facts(&context.root, study.facts.as_deref())?;
     let catalogue = context.catalogue()?;
@@ -111,13 +112,14 @@ pub fn carry_out(
 ) -> anyhow::Result<(Status, RunDir)> {
     let mut recording = Recording::new(context.archive()?);
     let mut progress = Progress::new(context.quiet);
+    let mut enough = Enough::new(manifest, stop);
     let (sink, events) = channel();
     let (outcome, broken) = std::thread::scope(|scope| {
         let source = scope.spawn(|| {
             let sink = sink;
             host.run(manifest, permissions, &sink, stop)
         });
-        let broken = feed(&events, &mut [&mut recording, &mut progress], stop);
+        let broken = feed(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
         (source.join(), broken)
     });
     let recorded = recording.finish();

@@ -75,3 +75,30 @@ fn help_teaches_and_fits() {
     }
     assert!(laboratory.good(&["--help"]).out.contains("perflab run quickstart"));
 }
+
+#[test]
+fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it() {
+    let laboratory = Laboratory::new();
+    laboratory.workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 7 }'");
+    let text = |rule: &str| {
+        format!(
+            "run = {{ until = \"{rule}\", warmup = 1 }}\n[workload.noisy]\n[factor.x]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]"
+        )
+    };
+    let study = laboratory.study("precise.toml", &text("precision 1%, at most 60"));
+    laboratory.good(&["run", &study, "--label", "precise", "--quiet"]);
+    let said = laboratory.good(&["show", "precise"]).err;
+    assert!(said.contains("precision was reached"), "{said}");
+    let slots =
+        laboratory.good(&["show", "precise", "--iterations", "--format", "csv"]).out.lines().count() - 1;
+    assert!((2 + 20..=2 + 24).contains(&slots) && slots % 2 == 0, "{slots}");
+    let study = laboratory.study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
+    laboratory.good(&["run", &study, "--label", "never", "--quiet"]);
+    let slots =
+        laboratory.good(&["show", "never", "--iterations", "--format", "csv"]).out.lines().count() - 1;
+    assert_eq!(slots, 2 + 12);
+    let study = laboratory.study("wrong.toml", &text("significant, at most 6"));
+    let said = laboratory.run(&["study", "check", &study]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("precision 1%, at most 60"), "{}", said.err);
+}
