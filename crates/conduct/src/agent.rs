@@ -5,8 +5,10 @@
 //! nothing else, and refuses a host that speaks another version. Where the stream comes from is its caller's to say.
 
 mod hello;
+mod run;
 mod serve;
 mod voice;
 mod wait;
+mod watch;
 
 pub use serve::{AgentError, serve};

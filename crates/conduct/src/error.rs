@@ -67,6 +67,20 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// A target could not be started, or was lost before the run began.
+    #[error("target {target}: {reason}")]
+    Target {
+        /// its name
+        target: String,
+        /// why
+        reason: String,
+    },
+    /// Agents cannot be waited for.
+    #[error("cannot speak to the targets")]
+    Speak {
+        /// why
+        source: io::Error,
+    },
     /// The consumer of events is gone (a full disk, for example); settings were undone.
     #[error("nobody takes the run's events any more")]
     NobodyListens,

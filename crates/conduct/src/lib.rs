@@ -23,9 +23,11 @@ pub mod error;
 pub mod host;
 pub mod hub;
 pub mod offset;
+pub mod place;
 pub mod plan;
 pub mod protocol;
 pub mod settings;
+pub mod step;
 pub mod stop;
 pub mod target;
 
@@ -33,5 +35,6 @@ pub use channel::Channel;
 pub use error::{ConductError, Refusal};
 pub use host::Host;
 pub use plan::{Choices, plan};
+pub use step::InStep;
 pub use stop::Stop;
 pub use target::{Permissions, Target};

@@ -34,6 +34,11 @@ impl Stop {
         self.1.load(Ordering::SeqCst)
     }
 
+    /// Takes the wish back: the next iteration of an agent whose last one was ended.
+    pub(crate) fn withdraw(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
     /// The flag itself, for signal handlers and process runners.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)

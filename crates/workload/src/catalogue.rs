@@ -17,6 +17,8 @@ const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.r
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     definitions: IndexMap<String, Definition>,
+    /// The files, by the names of what they define.
+    sources: IndexMap<String, Source>,
 }
 
 /// Why definitions cannot be read.
@@ -49,6 +51,18 @@ impl Catalogue {
             catalogue.add(&Source::new(format!("workloads/{file}"), *text))?;
         }
         Ok(catalogue)
+    }
+
+    /// Definitions from elsewhere, such as [`Catalogue::source`] of another catalogue.
+    pub fn of(sources: &[Source]) -> Result<Catalogue, CatalogueError> {
+        let mut catalogue = Catalogue::default();
+        sources.iter().try_for_each(|source| catalogue.add(source))?;
+        Ok(catalogue)
+    }
+
+    /// The file that defines the workload of that name.
+    pub fn source(&self, name: &str) -> Option<&Source> {
+        self.sources.get(name)
     }
 
     /// Adds all `*.toml` of a folder. A name that is known already is replaced: the user's file wins.
@@ -88,6 +102,7 @@ impl Catalogue {
 
     fn add(&mut self, source: &Source) -> Result<(), Problems> {
         let definition = Definition::read(source)?;
+        self.sources.insert(definition.name.clone(), source.clone());
         self.definitions.insert_sorted(definition.name.clone(), definition);
         Ok(())
     }

@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use perflab_observe::monotonic_now;
 
 use super::hello::hello;
+use super::run::Duty;
 use super::voice::Voice;
-use super::wait;
+
 use crate::protocol::{Decoder, Greeter, Order, ProtocolError, Report};
 use crate::{Channel, Host, Stop};
 
@@ -33,30 +35,27 @@ pub enum AgentError {
 ///
 /// # Errors
 /// A host of another version, garbage, a stream that breaks.
-pub fn serve(channel: Channel, patient: bool, host: Host) -> Result<(), AgentError> {
-    let voice = Voice::new(File::from(channel.writing));
-    let mut reading = File::from(channel.reading);
+pub fn serve(stream: Channel, patient: bool, host: Host) -> Result<(), AgentError> {
+    let voice = Voice::new(File::from(stream.writing));
+    let mut reading = File::from(stream.reading);
     let rest = greeted(&mut reading, patient, &voice)?;
     voice.say(&Report::Hello(hello(&host.root)))?;
-    let stop = Stop::new();
-    let (orders, todo) = channel_of_orders();
+    let (stop, gone) = (Stop::new(), AtomicBool::new(false));
+    let (orders, todo) = channel();
     std::thread::scope(|scope| {
         let worker = {
-            let (voice, stop) = (voice.clone(), stop.clone());
-            scope.spawn(move || work(&todo, &voice, &stop))
+            let duty = Duty { voice: voice.clone(), todo, stop: stop.clone(), gone: &gone };
+            scope.spawn(move || duty.work(host))
         };
-        let heard = listen(&mut reading, &rest, &voice, &orders);
+        let heard = listen(&mut reading, &rest, &voice, &orders, &stop);
         // Whatever ended the stream ends the work as well.
+        gone.store(true, Ordering::SeqCst);
         stop.ask();
         drop(orders);
         let worked = worker.join().unwrap_or_else(|_| Err(io::Error::other("the working thread panicked")));
         heard?;
         Ok(worked?)
     })
-}
-
-fn channel_of_orders() -> (Sender<Order>, Receiver<Order>) {
-    channel()
 }
 
 /// Says our greeting, waits for the host's, and gives what came after it.
@@ -78,7 +77,13 @@ fn greeted(reading: &mut File, patient: bool, voice: &Voice) -> Result<Vec<u8>, 
 }
 
 /// Takes orders until the stream ends.
-fn listen(reading: &mut File, rest: &[u8], voice: &Voice, orders: &Sender<Order>) -> Result<(), AgentError> {
+fn listen(
+    reading: &mut File,
+    rest: &[u8],
+    voice: &Voice,
+    orders: &Sender<Order>,
+    stop: &Stop,
+) -> Result<(), AgentError> {
     let mut decoder = Decoder::default();
     let mut buffer = [0; 1 << 16];
     decoder.push(rest);
@@ -86,6 +91,7 @@ fn listen(reading: &mut File, rest: &[u8], voice: &Voice, orders: &Sender<Order>
         while let Some(order) = decoder.take()? {
             match order {
                 Order::Ping { id } => voice.say(&Report::Pong { id, at: monotonic_now() })?,
+                Order::Cancel => stop.ask(),
                 order => drop(orders.send(order)),
             }
         }
@@ -94,16 +100,4 @@ fn listen(reading: &mut File, rest: &[u8], voice: &Voice, orders: &Sender<Order>
             length => decoder.push(buffer.get(..length).unwrap_or_default()),
         }
     }
-}
-
-/// Carries out orders until there are no more.
-fn work(todo: &Receiver<Order>, voice: &Voice, stop: &Stop) -> io::Result<()> {
-    for order in todo {
-        if let Order::Rehearse { at } = order
-            && let Some(at) = wait::until(at, &stop.flag())
-        {
-            voice.say(&Report::Woke { at })?;
-        }
-    }
-    Ok(())
 }

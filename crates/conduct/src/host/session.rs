@@ -90,17 +90,7 @@ impl<'a> Session<'a> {
     }
 
     fn must_stop(&self) -> Result<bool, ConductError> {
-        let limit = self.manifest.study.run.total_time_limit.map(|span| span.0);
-        let over = limit.filter(|limit| perflab_observe::monotonic_now().since(self.begun) > *limit);
-        if let Some(limit) = over {
-            self.stream.warn(
-                format!(
-                    "the run's total time limit of {limit} is over; the remaining iterations were left out"
-                ),
-                "raise `run.total-time-limit`, or lower `run.iterations`",
-            )?;
-        }
-        Ok(over.is_some() || self.stop.asked())
+        Ok(out_of_time(self.manifest, self.begun, &self.stream)? || self.stop.asked())
     }
 
     /// Whether the next block need not be begun: the precision that the study wants is reached.
@@ -160,6 +150,19 @@ impl<'a> Session<'a> {
         };
         self.stream.send(What::Ended { status, overhead })
     }
+}
+
+/// Whether the run's total time limit is over; says so where it is.
+pub(crate) fn out_of_time(manifest: &Manifest, begun: Nanos, stream: &Stream) -> Result<bool, ConductError> {
+    let limit = manifest.study.run.total_time_limit.map(|span| span.0);
+    let over = limit.filter(|limit| perflab_observe::monotonic_now().since(begun) > *limit);
+    if let Some(limit) = over {
+        stream.warn(
+            format!("the run's total time limit of {limit} is over; the remaining iterations were left out"),
+            "raise `run.total-time-limit`, or lower `run.iterations`",
+        )?;
+    }
+    Ok(over.is_some())
 }
 
 /// Waits for the study's quiet time, unless somebody asks to stop.

@@ -24,6 +24,11 @@ impl Stream {
         self.sink.send(event).map_err(|_| ConductError::NobodyListens)
     }
 
+    /// Sends an event that has its stamp.
+    pub(crate) fn pass(&self, event: Event) -> Result<(), ConductError> {
+        self.sink.send(event).map_err(|_| ConductError::NobodyListens)
+    }
+
     pub(crate) fn phase(&self, phase: Phase) -> Result<(), ConductError> {
         self.send(What::Phase(phase))
     }

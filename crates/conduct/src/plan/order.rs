@@ -17,8 +17,16 @@ pub(super) fn name(order: Order) -> &'static str {
     }
 }
 
-/// All slots of `cases` cases. The same seed gives the same order on every machine.
+/// All slots of `cases` cases, in every boot anew. The same seed gives the same order on every machine.
 pub(super) fn slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+    let boot = |boot: u32| {
+        let slots = one_boot(cases, rules, seed.wrapping_add(u64::from(boot)));
+        slots.into_iter().map(move |slot| Slot { boot, ..slot })
+    };
+    (0..rules.boots).flat_map(boot).collect()
+}
+
+fn one_boot(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
     match rules.order {
         Order::Sequential => (0..cases).flat_map(|case| one_case(case, rules)).collect(),
         Order::Randomised => randomised(cases, rules, seed),

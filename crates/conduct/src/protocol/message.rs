@@ -32,7 +32,9 @@ pub enum Order {
     },
     /// End the iteration that runs, at once; it counts as interrupted.
     Cancel,
-    /// Undo everything, stop the monitors, and reach [`Point::End`].
+    /// Undo every setting, and reach [`Point::Last`].
+    Undo,
+    /// Stop the monitors, and reach [`Point::End`]. The agent is as it was before it was enrolled.
     Leave,
     /// As [`Order::Start`], but nothing is started: answered with [`Report::Woke`].
     Rehearse {
@@ -85,6 +87,6 @@ pub enum Report {
         /// CLOCK_MONOTONIC of the agent
         at: Nanos,
     },
-    /// The plan cannot be carried out here: each reason in one line. The agent ends.
+    /// The run, or what is left of it, cannot be carried out here: each reason in one line. Everything is undone.
     Refused(Vec<String>),
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_conduct::settings::{recover, state_directory};
-use perflab_conduct::{Choices, ConductError, Host, Permissions, Stop, Target, plan};
+use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
 use perflab_model::{Manifest, Status, Study};
 
 use crate::arguments;
@@ -22,7 +22,7 @@ pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
     let host = host(context, context.catalogue()?)?;
     let permissions =
         Permissions { apply: wanted.apply, install: wanted.install, scratch: wanted.scratch.clone() };
-    let (status, run) = carry_out(context, &host, &manifest, &permissions, &stop)?;
+    let (status, run) = carry_out(context, &*target(host, &manifest), &manifest, &permissions, &stop)?;
     super::report::after_run(context, &run, wanted.no_report)?;
     Ok(exit(context, status, &run))
 }
@@ -102,10 +102,15 @@ pub fn stop_on_interrupt() -> anyhow::Result<Stop> {
     Ok(stop)
 }
 
+/// Where the study runs: in its targets where it has some, else here.
+fn target(host: Host, manifest: &Manifest) -> Box<dyn Target + Sync> {
+    if manifest.study.target.is_empty() { Box::new(host) } else { Box::new(InStep { host }) }
+}
+
 /// Connects the source of events to its consumers.
 pub fn carry_out(
     context: &Context,
-    host: &Host,
+    target: &(dyn Target + Sync),
     manifest: &Manifest,
     permissions: &Permissions,
     stop: &Stop,
@@ -117,7 +122,7 @@ pub fn carry_out(
     let (outcome, broken) = std::thread::scope(|scope| {
         let source = scope.spawn(|| {
             let sink = sink;
-            host.run(manifest, permissions, &sink, stop)
+            target.run(manifest, permissions, &sink, stop)
         });
         let broken = feed(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
         (source.join(), broken)

@@ -1,0 +1,44 @@
+//! Where an agent lives while a run goes on: a process of this host, a login over ssh, a guest.
+//!
+//! Owns how an agent is started and how it is ended, whatever state it is in. What is said to it is
+//! [`crate::protocol`]'s; when it is started and given up is [`crate::step`]'s.
+
+mod process;
+mod ssh;
+mod words;
+
+use std::fmt::Debug;
+
+use perflab_model::study::{TargetKind, TargetUse};
+
+use crate::{Channel, ConductError, Host};
+
+pub(crate) use words::Words;
+
+/// An agent's home. Dropping it ends the agent as well.
+pub trait Place: Send + Debug {
+    /// Ends the agent and all that was started for it, within a few seconds, however it resists; gives what was said
+    /// beside the stream: standard error, a console.
+    fn end(&mut self) -> String;
+}
+
+/// An agent that was started, and has not been heard yet.
+#[derive(Debug)]
+pub struct Started {
+    /// Where it is spoken to.
+    pub channel: Channel,
+    /// Where it lives.
+    pub place: Box<dyn Place>,
+}
+
+/// Starts the agent of one target.
+///
+/// # Errors
+/// Names the target, and what could not be started.
+pub fn start(name: &str, target: &TargetUse, host: &Host) -> Result<Started, ConductError> {
+    let started = match target.kind {
+        TargetKind::Process => process::start(name, host),
+        TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host),
+    };
+    started.map_err(|error| ConductError::Target { target: name.into(), reason: error.to_string() })
+}

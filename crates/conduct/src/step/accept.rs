@@ -1,0 +1,203 @@
+//! What a target tells, checked before it is believed. A target is somebody else's machine: it may name no slot,
+//! metric or monitor that the plan does not give it, its times lie between the beginning and now, and its texts carry no
+//! control characters. No message holds a path that this side would open.
+
+use perflab_model::series::{Cell, Gap, Row};
+use perflab_model::{Event, Manifest, Nanos, Overhead, Sample, What};
+
+use super::mate::Mate;
+use super::open::Open;
+
+/// Columns of a monitor: the widest known has under 300.
+const COLUMNS: usize = 4096;
+/// Characters of the name of an output.
+const NAME: usize = 64;
+
+/// What becomes of an event.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Belongs to the open slot.
+    Hold(Event),
+    /// To be told at once.
+    Pass(Event),
+    /// What the agent's own work cost.
+    Cost(Overhead),
+    /// Known already.
+    Drop,
+}
+
+/// Who tells, and what it may tell now.
+pub(super) struct Ear<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) target: usize,
+    pub(super) open: Option<&'a Open>,
+    /// No time is before this one,
+    pub(super) begun: Nanos,
+    /// or after this one.
+    pub(super) now: Nanos,
+}
+
+impl Ear<'_> {
+    /// The event on our time axis, or why the target cannot be believed.
+    pub(super) fn judge(&self, mate: &mut Mate, event: Event) -> Result<Verdict, String> {
+        let at = self.ours(mate, event.at);
+        let pass = |what| Verdict::Pass(self.event(at, what));
+        let hold = |what| Verdict::Hold(self.event(at, what));
+        Ok(match event.what {
+            What::Facts(facts) => {
+                mate.facts = facts;
+                Verdict::Drop
+            }
+            What::IterationBegan { .. } => Verdict::Drop,
+            What::Ended { overhead, .. } => Verdict::Cost(overhead),
+            What::Sample(sample) => hold(What::Sample(self.sample(mate, sample)?)),
+            What::IterationEnded { slot, outcome, start, end } => {
+                self.open_at(slot)?;
+                let (start, end) = (self.ours(mate, start), self.ours(mate, end));
+                hold(What::IterationEnded { slot, outcome: inert_outcome(outcome), start, end })
+            }
+            What::Output { slot: Some(slot), name, text } => {
+                self.open_at(slot)?;
+                hold(What::Output { slot: Some(slot), name: label(&name), text: inert(&text) })
+            }
+            What::Output { slot: None, name, text } => {
+                pass(What::Output { slot: None, name: label(&name), text: inert(&text) })
+            }
+            What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => pass(self.series(mate, event.what)?),
+            What::SettingApplied { setting, from, to } => {
+                let (setting, from, to) = (inert(&setting), inert(&from), inert(&to));
+                pass(What::SettingApplied { setting, from, to })
+            }
+            What::SettingUndone { setting, to } => {
+                pass(What::SettingUndone { setting: inert(&setting), to: inert(&to) })
+            }
+            What::Warning { message, advice } => {
+                let message = format!("{}: {}", mate.name, inert(&message));
+                pass(What::Warning { message, advice: inert(&advice) })
+            }
+            What::Stacks(_) | What::Profiled(_) => hold(event.what),
+            _ => return Err("it told what only the host may tell".into()),
+        })
+    }
+
+    fn event(&self, at: Nanos, what: What) -> Event {
+        Event { at, target: u32::try_from(self.target).ok(), what }
+    }
+
+    fn ours(&self, mate: &Mate, theirs: Nanos) -> Nanos {
+        mate.offset.ours(theirs).clamp(self.begun, self.now.max(self.begun))
+    }
+
+    /// The open slot, if the target is at it, has not ended it, and means it.
+    fn open_at(&self, slot: u32) -> Result<&Open, String> {
+        let mine = |open: &&Open| open.has(self.target) && open.index == slot && !open.ended(self.target);
+        let open = self.open.filter(mine);
+        open.ok_or_else(|| format!("it told of iteration {slot}, where it is not"))
+    }
+
+    fn sample(&self, mate: &Mate, sample: Sample) -> Result<Sample, String> {
+        let open = self.open.ok_or("it told of a value outside of any iteration")?;
+        self.open_at(open.index)?;
+        let uses = self.manifest.plan.case(open.slot.case).map(|case| case.uses.as_str()).unwrap_or_default();
+        let known = self.manifest.plan.metrics.get(uses).into_iter().flatten();
+        let metric = known.into_iter().find(|metric| metric.name == sample.metric);
+        let metric =
+            metric.ok_or_else(|| format!("it measured {:?}, which is not in the plan", sample.metric))?;
+        let twice = |event: &Event| matches!(&event.what, What::Sample(old) if old.metric == sample.metric);
+        if open.slot.warmup || open.told(self.target).iter().any(twice) {
+            return Err(format!("it told of {} once too often", metric.name));
+        }
+        Ok(Sample {
+            boot: open.slot.boot,
+            target: u32::try_from(self.target).ok(),
+            case: open.slot.case,
+            iteration: open.slot.iteration,
+            metric: metric.name.clone(),
+            value: sample.value,
+            unit: metric.unit.clone(),
+            direction: metric.direction,
+            primary: metric.primary,
+            start: self.ours(mate, sample.start),
+            end: self.ours(mate, sample.end),
+        })
+    }
+
+    /// Rows of a monitor of the study. Their table is `MONITOR.TARGET`: another kernel may have other columns.
+    fn series(&self, mate: &mut Mate, what: What) -> Result<What, String> {
+        let own = |mate: &Mate, monitor: &str| format!("{monitor}.{}", mate.name);
+        match what {
+            What::SeriesOpened(mut schema) => {
+                let wanted = self.manifest.study.monitors.contains_key(&schema.monitor);
+                if !wanted || schema.columns.len() > COLUMNS || mate.series.contains_key(&schema.monitor) {
+                    return Err(format!("it opened a monitor {:?} that is not wanted", schema.monitor));
+                }
+                mate.series.insert(schema.monitor.clone(), (schema.columns.len(), 0));
+                schema.monitor = own(mate, &schema.monitor);
+                schema.source = inert(&schema.source);
+                schema.columns.iter_mut().for_each(|column| column.name = inert(&column.name));
+                Ok(What::SeriesOpened(schema))
+            }
+            What::Rows { monitor, rows } => {
+                let known = mate.series.get_mut(&monitor);
+                let fit = known.filter(|(width, _)| rows.iter().all(|row| row.len() == *width));
+                let (_, last) = fit.ok_or_else(|| misfit(&monitor))?;
+                *last = rows.len();
+                let rows = rows.into_iter().map(inert_row).collect();
+                Ok(What::Rows { monitor: own(mate, &monitor), rows })
+            }
+            What::Changed { monitor, step, rows } => {
+                let known = mate.series.get(&monitor).copied();
+                let fits = |(place, row): &(u32, Row), (width, last): (usize, usize)| {
+                    row.len() == width && (*place as usize) < last
+                };
+                if known.is_none_or(|known| !rows.iter().all(|row| fits(row, known))) {
+                    return Err(misfit(&monitor));
+                }
+                let rows = rows.into_iter().map(|(place, row)| (place, inert_row(row))).collect();
+                Ok(What::Changed { monitor: own(mate, &monitor), step, rows })
+            }
+            What::Gap(gap) if self.manifest.study.monitors.contains_key(&gap.monitor) => Ok(What::Gap(Gap {
+                monitor: own(mate, &gap.monitor),
+                from: self.ours(mate, gap.from),
+                to: gap.to.map(|to| self.ours(mate, to)),
+                reason: inert(&gap.reason),
+            })),
+            _ => Err("it told of a monitor that is not wanted".into()),
+        }
+    }
+}
+
+fn misfit(monitor: &str) -> String {
+    format!("its rows of {monitor:?} do not fit what it opened")
+}
+
+fn inert_row(row: Row) -> Row {
+    let cell = |cell| match cell {
+        Cell::Text(text) => Cell::Text(inert(&text)),
+        other => other,
+    };
+    row.into_iter().map(cell).collect()
+}
+
+fn inert_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
+    match outcome {
+        perflab_model::Outcome::Failed { reason } => {
+            perflab_model::Outcome::Failed { reason: inert(&reason) }
+        }
+        other => other,
+    }
+}
+
+fn label(name: &str) -> String {
+    inert(name).chars().take(NAME).collect()
+}
+
+/// The text without what a terminal would obey.
+pub(super) fn inert(text: &str) -> String {
+    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(obeyed) {
+        return text.to_owned();
+    }
+    // A carriage return draws over what stands there; most come before a line end and mean nothing.
+    text.replace("\r\n", "\n").chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,317 @@
+//! One boot of all targets, from their start to their end: the barrier's inputs and actions, carried between it and the
+//! crew.
+
+use std::collections::VecDeque;
+
+use perflab_model::event::Phase;
+use perflab_model::{Event, Nanos, Slot, What};
+use perflab_observe::monotonic_now;
+
+use super::accept::{Ear, Verdict};
+use super::course::Course;
+use super::crew::Crew;
+use super::open::Open;
+use crate::barrier::{Action, Barrier, Input, Limits, Loss, Point, stages};
+use crate::hub::Heard;
+use crate::protocol::{Order, Report};
+use crate::{ConductError, Refusal};
+
+/// How often a wish to stop is looked at.
+const TICK: Nanos = Nanos(50_000_000);
+/// From the greeting to a prepared target: facts, checks, a scratch directory.
+const FIRST: Nanos = Nanos(120_000_000_000);
+/// To bring settings about, or to undo them: commands of the user's may take their time.
+const SETTINGS: Nanos = Nanos(300_000_000_000);
+/// What ending an iteration takes: SIGTERM, SIGKILL, unmounting its disk, sending its output.
+const ENDING: Nanos = Nanos(30_000_000_000);
+/// Between the order to start and the start: for the order to arrive and be understood,
+const LEAD: Nanos = Nanos(4_000_000);
+/// and for each further target, which may have to share a CPU with the others.
+const LEAD_EACH: Nanos = Nanos(1_000_000);
+
+/// One boot.
+pub(super) struct Boot<'c, 'a> {
+    course: &'c mut Course<'a>,
+    crew: Crew,
+    barrier: Barrier,
+    open: Option<Open>,
+    refused: Vec<Refusal>,
+    last: bool,
+    over: bool,
+}
+
+impl<'c, 'a> Boot<'c, 'a> {
+    /// Starts all targets, hears their greeting, and compares clocks.
+    pub(super) fn begin(course: &'c mut Course<'a>, number: u32, last: bool) -> Result<Self, ConductError> {
+        let manifest = course.manifest;
+        let crew = Crew::start(&manifest.study, course.host)?;
+        let count = crew.mates.len();
+        let slots: Vec<(u32, Slot, Vec<usize>)> = (0_u32..)
+            .zip(&manifest.plan.slots)
+            .filter(|(_, slot)| slot.boot == number)
+            .map(|(index, slot)| (index, *slot, course.part(slot, count)))
+            .collect();
+        let rules = &manifest.study.run;
+        let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
+        let limits = Limits { first: FIRST, before: SETTINGS, after, last: SETTINGS };
+        let stages = stages(&slots, count, limits);
+        let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
+        let mut boot = Boot { course, crew, barrier, open: None, refused: Vec::new(), last, over: false };
+        boot.greet()?;
+        Ok(boot)
+    }
+
+    /// Waits until everybody has said hello.
+    fn greet(&mut self) -> Result<(), ConductError> {
+        let deadline = Nanos(monotonic_now().0 + FIRST.0);
+        while let Some(silent) = self.crew.mates.iter().position(|mate| mate.hello.is_none()) {
+            let now = monotonic_now();
+            if now > deadline || self.course.stop.asked() {
+                return Err(self.unheard(silent, format!("no greeting within {FIRST}")));
+            }
+            for heard in self.hear(Nanos(now.0 + TICK.0).min(deadline))? {
+                match (heard.said, self.crew.mates.get_mut(heard.link)) {
+                    (Ok(Report::Hello(hello)), Some(mate)) => mate.hello = Some(hello),
+                    (Err(reason), _) => return Err(self.unheard(heard.link, reason)),
+                    _ => return Err(self.unheard(heard.link, "it said something before hello".into())),
+                }
+            }
+        }
+        let all: Vec<usize> = (0..self.crew.mates.len()).collect();
+        self.synchronise(&all)
+    }
+
+    /// A target that never came to be one.
+    fn unheard(&mut self, target: usize, reason: String) -> ConductError {
+        let words = self.crew.bury(target, &reason);
+        let name = self.crew.mates.get(target).map(|mate| mate.name.clone()).unwrap_or_default();
+        let last: Vec<&str> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+        let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        ConductError::Target { target: name, reason }
+    }
+
+    /// Goes through all stages.
+    pub(super) fn run(mut self) -> Result<(), ConductError> {
+        self.take(Input::Time)?;
+        let mut asked_to_stop = false;
+        while !self.over {
+            if self.course.stop.asked() && !asked_to_stop {
+                asked_to_stop = true;
+                self.take(Input::Stop)?;
+            }
+            self.crew.ask();
+            let next = Nanos(monotonic_now().0 + TICK.0);
+            let until = self.barrier.deadline().map_or(next, |deadline| deadline.min(next));
+            for heard in self.hear(until)? {
+                self.heard(heard)?;
+            }
+            self.give_up_the_silent()?;
+            self.take(Input::Time)?;
+        }
+        self.farewell()
+    }
+
+    fn hear(&mut self, until: Nanos) -> Result<Vec<Heard>, ConductError> {
+        self.crew.hear(until).map_err(|source| ConductError::Speak { source })
+    }
+
+    fn synchronise(&mut self, who: &[usize]) -> Result<(), ConductError> {
+        self.crew.synchronise(who).map_err(|source| ConductError::Speak { source })
+    }
+
+    fn give_up_the_silent(&mut self) -> Result<(), ConductError> {
+        let (now, limit) = (monotonic_now(), self.course.manifest.study.run.lost_after.0);
+        for target in 0..self.crew.mates.len() {
+            let silent = self.crew.mates.get(target).map_or(Nanos(0), |mate| mate.silent(now));
+            if silent > limit {
+                self.lose(target, format!("it did not answer for {limit}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, heard: Heard) -> Result<(), ConductError> {
+        let target = heard.link;
+        if self.crew.mates.get(target).is_none_or(|mate| mate.lost.is_some()) {
+            return Ok(());
+        }
+        match heard.said {
+            Ok(Report::Event(event)) => self.told(target, event),
+            Ok(Report::Reached(point)) => self.take(Input::Reached { target, point }),
+            Ok(Report::Refused(reasons)) => self.refused(target, reasons),
+            Ok(_) => self.lose(target, "it answered what nobody had asked".into()),
+            Err(reason) => self.lose(target, reason),
+        }
+    }
+
+    fn refused(&mut self, target: usize, reasons: Vec<String>) -> Result<(), ConductError> {
+        let name = self.crew.mates.get(target).map_or("", |mate| &mate.name);
+        let refusal = |reason: &String| Refusal {
+            what: format!("{name}: {}", super::accept::inert(reason)),
+            hint: String::new(),
+        };
+        if !self.course.has_begun() {
+            self.refused.extend(reasons.iter().map(refusal));
+        }
+        self.lose(target, reasons.join("; "))
+    }
+
+    fn told(&mut self, target: usize, event: Event) -> Result<(), ConductError> {
+        let Some(mate) = self.crew.mates.get_mut(target) else { return Ok(()) };
+        let (manifest, begun, now) = (self.course.manifest, self.course.earliest, monotonic_now());
+        let ear = Ear { manifest, target, open: self.open.as_ref(), begun, now };
+        match ear.judge(mate, event) {
+            Ok(Verdict::Hold(event)) => {
+                self.open.iter_mut().for_each(|open| open.hold(target, event.clone()))
+            }
+            Ok(Verdict::Pass(event)) => self.course.tell(event)?,
+            Ok(Verdict::Cost(cost)) => self.course.add_cost(cost),
+            Ok(Verdict::Drop) => {}
+            Err(reason) => self.lose(target, reason)?,
+        }
+        Ok(())
+    }
+
+    /// Hands the barrier an input, and does what it says until it says no more.
+    fn take(&mut self, input: Input) -> Result<(), ConductError> {
+        let mut todo: VecDeque<Action> = self.barrier.take(monotonic_now(), input).into();
+        while let Some(action) = todo.pop_front() {
+            match action {
+                Action::Go { who, point } => {
+                    if let Some(input) = self.go(&who, point)? {
+                        todo.extend(self.barrier.take(monotonic_now(), input));
+                    }
+                }
+                Action::Cancel(who) => who.iter().for_each(|target| self.crew.send(*target, &Order::Cancel)),
+                Action::Lose { target, loss } => self.bury(target, &reason(loss))?,
+                Action::Over => self.over = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// A target that is lost for a reason of its own.
+    fn lose(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
+        self.bury(target, &reason)?;
+        self.take(Input::Lost(target))
+    }
+
+    fn bury(&mut self, target: usize, reason: &str) -> Result<(), ConductError> {
+        let words = self.crew.bury(target, reason);
+        if let Some(open) = &mut self.open {
+            open.lose(target, reason);
+        }
+        self.course.lost(target, &self.name(target), reason)?;
+        self.course.words(target, words)
+    }
+
+    fn name(&self, target: usize) -> String {
+        self.crew.mates.get(target).map(|mate| mate.name.clone()).unwrap_or_default()
+    }
+
+    /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop.
+    fn go(&mut self, who: &[usize], point: Point) -> Result<Option<Input>, ConductError> {
+        match point {
+            Point::First => self.enrol(who),
+            Point::Before(index) => return self.ready(who, index),
+            Point::After(index) => self.release(who, index)?,
+            Point::Last => {
+                self.close()?;
+                self.course.phase(Phase::Undo)?;
+                who.iter().for_each(|target| self.crew.send(*target, &Order::Undo));
+            }
+            Point::End => {
+                if self.last {
+                    self.course.rest();
+                }
+                who.iter().for_each(|target| self.crew.send(*target, &Order::Leave));
+            }
+        }
+        Ok(None)
+    }
+
+    fn enrol(&mut self, who: &[usize]) {
+        for target in who {
+            let Some(mate) = self.crew.mates.get(*target) else { continue };
+            let enrolment = self.course.enrolment(&mate.name, &mate.kind);
+            self.crew.send(*target, &Order::Enrol(Box::new(enrolment)));
+        }
+    }
+
+    fn ready(&mut self, who: &[usize], index: u32) -> Result<Option<Input>, ConductError> {
+        self.close()?;
+        self.begin_course()?;
+        let Some(slot) = self.course.slot(index) else { return Ok(Some(Input::Stop)) };
+        if self.course.must_stop()? {
+            return Ok(Some(Input::Stop));
+        }
+        self.course.enter(&slot)?;
+        self.open = Some(Open::new(index, slot, who.to_vec()));
+        let order = Order::Ready { index, slot };
+        who.iter().for_each(|target| self.crew.send(*target, &order));
+        Ok(None)
+    }
+
+    /// The run begins when every target is prepared; a later boot only says what is new.
+    fn begin_course(&mut self) -> Result<(), ConductError> {
+        let now = monotonic_now();
+        if !self.course.has_begun() {
+            if let Some(lost) = self.crew.mates.iter().find(|mate| mate.lost.is_some()) {
+                let reason = lost.lost.clone().unwrap_or_default();
+                return Err(ConductError::Target { target: lost.name.clone(), reason });
+            }
+            let records = self.crew.mates.iter().map(|mate| mate.record(now)).collect();
+            self.course.begin(records)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the iteration begin at one instant, a little later, everywhere.
+    fn release(&mut self, who: &[usize], index: u32) -> Result<(), ConductError> {
+        self.synchronise(who)?;
+        let trips = who.iter().filter_map(|target| self.crew.mates.get(*target)).map(|mate| mate.longest.0);
+        let lead = LEAD.0 + who.len() as u64 * LEAD_EACH.0 + 4 * trips.max().unwrap_or(0);
+        let start = Nanos(monotonic_now().0 + lead);
+        for target in who {
+            let Some(mate) = self.crew.mates.get(*target) else { continue };
+            let at = mate.offset.theirs(start);
+            self.crew.send(*target, &Order::Start { index, at });
+        }
+        for target in who {
+            let clock = self.crew.mates.get(*target).map(|mate| mate.clock(start)).unwrap_or_default();
+            self.course.told(*target, What::Clock(clock))?;
+        }
+        self.open.iter_mut().for_each(|open| open.released(start));
+        self.course.say(What::IterationBegan { slot: index })?;
+        let targets = u32::try_from(who.len()).unwrap_or(u32::MAX);
+        self.course.say(What::Released { slot: index, start, targets })
+    }
+
+    /// Tells what was held of the iteration that is over.
+    fn close(&mut self) -> Result<(), ConductError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let names: Vec<String> = self.crew.mates.iter().map(|mate| mate.name.clone()).collect();
+        let (events, good) = open.close(monotonic_now(), &names);
+        self.course.closed(events, good)
+    }
+
+    /// Ends the targets; what they said beside their streams is kept.
+    fn farewell(mut self) -> Result<(), ConductError> {
+        self.close()?;
+        for (target, words) in self.crew.dismiss() {
+            self.course.words(target, words)?;
+        }
+        if self.refused.is_empty() {
+            return self.begin_course();
+        }
+        Err(ConductError::Refused(std::mem::take(&mut self.refused)))
+    }
+}
+
+fn reason(loss: Loss) -> String {
+    match loss {
+        Loss::Late(point) => format!("it did not come to {point} in time"),
+        Loss::OutOfTurn(point) => format!("it claims to be at {point}, where it cannot be"),
+    }
+}

@@ -1,0 +1,104 @@
+//! One target during a run: its clock, its life, what it has told so far.
+
+use std::collections::HashMap;
+
+use perflab_model::{Clock, Facts, Nanos, TargetRecord};
+
+use crate::offset::{Offset, Trip};
+use crate::place::Place;
+use crate::protocol::Hello;
+
+/// How often a target is asked for the time.
+const EVERY: Nanos = Nanos(1_000_000_000);
+
+/// A target.
+#[derive(Debug)]
+pub(super) struct Mate {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) place: Option<Box<dyn Place>>,
+    pub(super) hello: Option<Hello>,
+    pub(super) facts: Facts,
+    pub(super) offset: Offset,
+    /// Each monitor that it has opened: its columns, and the rows of the last tick that was told whole.
+    pub(super) series: HashMap<String, (usize, usize)>,
+    pub(super) lost: Option<String>,
+    /// The last question for the time: its number, when it was sent, whether it was answered.
+    asked: Option<Question>,
+    pub(super) longest: Nanos,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    id: u64,
+    sent: Nanos,
+    answered: bool,
+}
+
+impl Mate {
+    pub(super) fn new(name: String, kind: String, place: Box<dyn Place>) -> Self {
+        Mate {
+            name,
+            kind,
+            place: Some(place),
+            hello: None,
+            facts: Facts::default(),
+            offset: Offset::default(),
+            series: HashMap::new(),
+            lost: None,
+            asked: None,
+            longest: Nanos(0),
+        }
+    }
+
+    /// The number of a new question, if it is time for one.
+    pub(super) fn due(&self, now: Nanos) -> bool {
+        self.lost.is_none() && self.asked.is_none_or(|asked| asked.answered && now.since(asked.sent) >= EVERY)
+    }
+
+    /// Notes a question that is about to be sent.
+    pub(super) fn ask(&mut self, now: Nanos) -> u64 {
+        let id = self.asked.map_or(0, |asked| asked.id + 1);
+        self.asked = Some(Question { id, sent: now, answered: false });
+        id
+    }
+
+    /// Takes an answer; says whether it was the one that is waited for.
+    pub(super) fn answered(&mut self, id: u64, theirs: Nanos, back: Nanos) -> bool {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == id && !asked.answered) else {
+            return false;
+        };
+        asked.answered = true;
+        let trip = Trip { sent: asked.sent, theirs, back };
+        self.longest = trip.time();
+        self.offset.add(trip);
+        true
+    }
+
+    /// Whether the last question is answered.
+    pub(super) fn has_answered(&self) -> bool {
+        self.asked.is_none_or(|asked| asked.answered)
+    }
+
+    /// How long it has been silent.
+    pub(super) fn silent(&self, now: Nanos) -> Nanos {
+        self.asked.filter(|asked| !asked.answered).map_or(Nanos(0), |asked| now.since(asked.sent))
+    }
+
+    pub(super) fn clock(&self, now: Nanos) -> Clock {
+        self.offset.clock(now).unwrap_or_default()
+    }
+
+    /// Its entry in the run's manifest.
+    pub(super) fn record(&self, now: Nanos) -> TargetRecord {
+        let hello = self.hello.as_ref();
+        TargetRecord {
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            kernel: hello.map(|hello| hello.kernel.clone()).unwrap_or_default(),
+            boot_id: hello.map(|hello| hello.boot_id.clone()).unwrap_or_default(),
+            clock: self.clock(now),
+            facts: self.facts.clone(),
+        }
+    }
+}
