@@ -10,12 +10,14 @@
 //! | [`sampler`] | all monitors of a run on a thread of their own, each with its interval |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
+//! | [`realtime`] | a moment in which nothing else may come first |
 //! | [`usage`] | what perflab itself cost |
 
 pub mod clock;
 pub mod error;
 pub mod facts;
 pub mod monitor;
+pub mod realtime;
 pub mod root;
 pub mod sampler;
 pub mod usage;
@@ -24,6 +26,7 @@ pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
 pub use error::ObserveError;
 pub use facts::{FactFamily, fact_families, facts};
 pub use monitor::{Monitor, MonitorKind, Tick, find, monitors, open};
+pub use realtime::RealTime;
 pub use root::{Root, boot_id};
 pub use sampler::{Sampler, SamplerCost};
 pub use usage::{Usage, own_usage};

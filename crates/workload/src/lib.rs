@@ -34,4 +34,4 @@ pub use error::WorkloadError;
 pub use invocation::{HostPaths, Invocation};
 pub use load::load;
 pub use parse::{Measured, ParseError};
-pub use run::{Ending, Finished, run};
+pub use run::{Ending, Finished, run, run_when};

@@ -88,7 +88,18 @@ pub fn run(
     limit: Nanos,
     stop: &AtomicBool,
 ) -> Result<Finished, WorkloadError> {
-    let mut running = Running::start(invocation, extra_env)?;
+    run_when(invocation, extra_env, limit, stop, || ())
+}
+
+/// The same, started as soon as `moment` returns. What it returns is dropped when the process is started.
+pub fn run_when<G>(
+    invocation: &Invocation,
+    extra_env: &[(String, String)],
+    limit: Nanos,
+    stop: &AtomicBool,
+    moment: impl FnOnce() -> G,
+) -> Result<Finished, WorkloadError> {
+    let mut running = Running::start(invocation, extra_env, moment)?;
     let stopped = running.watch(limit, stop);
     // Also when watching failed: nothing may be left running.
     let ended = running.end();

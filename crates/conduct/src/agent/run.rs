@@ -48,7 +48,7 @@ impl Duty<'_> {
 
     fn rehearse(&self, at: perflab_model::Nanos) -> io::Result<()> {
         match wait::until(at, &self.stop.flag()) {
-            Some(at) => self.voice.say(&Report::Woke { at }),
+            Some(woken) => self.voice.say(&Report::Woke { at: woken.at }),
             None => Ok(()),
         }
     }
@@ -144,11 +144,7 @@ impl Run<'_> {
     ) -> Result<(), ConductError> {
         let Some(case) = self.manifest.plan.case(slot.case) else { return Ok(()) };
         let flag = self.duty.stop.flag();
-        station
-            .work(index, &slot, case, &|| {
-                wait::until(at, &flag);
-            })
-            .map(drop)
+        station.work(index, &slot, case, &|| wait::until(at, &flag).map(|woken| woken.urgent)).map(drop)
     }
 
     fn next(&self) -> Option<Order> {

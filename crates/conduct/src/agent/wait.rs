@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perflab_model::Nanos;
-use perflab_observe::monotonic_now;
+use perflab_observe::{RealTime, monotonic_now};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 
@@ -13,8 +13,18 @@ const LOOKING: Nanos = Nanos(60_000);
 /// How often a wish to stop is looked at.
 const TICK: Nanos = Nanos(50_000_000);
 
+/// The moment after a wait.
+#[derive(Debug)]
+pub(super) struct Woken {
+    /// When it was over.
+    pub(super) at: Nanos,
+    /// Held until what was waited for is done: on a busy machine, whoever wakes up waits for others.
+    pub(super) urgent: RealTime,
+}
+
 /// Waits until `at` and says when it was over, or `None` where a stop was asked for before.
-pub(super) fn until(at: Nanos, stop: &AtomicBool) -> Option<Nanos> {
+pub(super) fn until(at: Nanos, stop: &AtomicBool) -> Option<Woken> {
+    let urgent = RealTime::take();
     // The kernel may otherwise delay a timer by 50 microseconds, to save wake-ups.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     loop {
@@ -36,7 +46,7 @@ pub(super) fn until(at: Nanos, stop: &AtomicBool) -> Option<Nanos> {
     loop {
         let now = monotonic_now();
         if now >= at {
-            return Some(now);
+            return Some(Woken { at: now, urgent });
         }
         std::hint::spin_loop();
     }
@@ -50,9 +60,9 @@ mod tests {
     fn never_early_and_a_stop_ends_it() {
         let stop = AtomicBool::new(false);
         let at = Nanos(monotonic_now().0 + 3_000_000);
-        assert!(until(at, &stop).is_some_and(|woke| woke >= at));
+        assert!(until(at, &stop).is_some_and(|woken| woken.at >= at));
         assert!(until(Nanos(0), &stop).is_some(), "what is over is not waited for");
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(until(Nanos(u64::MAX), &stop), None);
+        assert!(until(Nanos(u64::MAX), &stop).is_none());
     }
 }

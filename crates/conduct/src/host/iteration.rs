@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Case, Outcome, Sample, Slot, What};
 use perflab_workload::{Definition, Ending, Finished, HostPaths};
 
+use perflab_observe::RealTime;
+
 use super::station::Station;
 use crate::ConductError;
 
@@ -15,7 +17,7 @@ pub(super) fn run(
     index: u32,
     slot: &Slot,
     case: &Case,
-    begin: &dyn Fn(),
+    begin: &dyn Fn() -> Option<RealTime>,
 ) -> Result<bool, ConductError> {
     let Some(definition) = station.host.catalogue.get(&case.uses) else { return Ok(false) };
     station.stream.send(What::IterationBegan { slot: index })?;
@@ -38,7 +40,7 @@ fn attempt(
     index: u32,
     case: &Case,
     definition: &Definition,
-    begin: &dyn Fn(),
+    begin: &dyn Fn() -> Option<RealTime>,
 ) -> Result<Finished, ConductError> {
     let scratch = station.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
     let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone() };
@@ -46,8 +48,7 @@ fn attempt(
     let environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let limit = station.manifest.study.run.time_limit.0;
-    begin();
-    let finished = perflab_workload::run(&invocation, &environment, limit, &station.stop.flag());
+    let finished = perflab_workload::run_when(&invocation, &environment, limit, &station.stop.flag(), begin);
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = fs::remove_dir_all(folder);

@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
     fn slot(&mut self, index: u32, slot: &Slot) -> Result<bool, ConductError> {
         let Some(case) = self.manifest.plan.case(slot.case) else { return Ok(false) };
         self.station.ready(case)?;
-        self.station.work(index, slot, case, &|| {})
+        self.station.work(index, slot, case, &|| None)
     }
 
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.

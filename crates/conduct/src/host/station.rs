@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use perflab_model::expression::Scope;
 use perflab_model::study::Side;
 use perflab_model::{Case, Manifest, Slot, What};
+use perflab_observe::RealTime;
 
 use super::stream::Stream;
 use super::{Host, check, iteration};
@@ -88,7 +89,7 @@ impl<'a> Station<'a> {
         index: u32,
         slot: &Slot,
         case: &Case,
-        begin: &dyn Fn(),
+        begin: &dyn Fn() -> Option<RealTime>,
     ) -> Result<bool, ConductError> {
         if !disk::varies(&self.manifest.study) {
             return iteration::run(self, index, slot, case, begin);

@@ -63,7 +63,9 @@ impl Ear<'_> {
             What::Output { slot: None, name, text } => {
                 pass(What::Output { slot: None, name: label(&name), text: inert(&text) })
             }
-            What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => pass(self.series(mate, event.what)?),
+            What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => {
+                pass(self.series(mate, event.what)?)
+            }
             What::SettingApplied { setting, from, to } => {
                 let (setting, from, to) = (inert(&setting), inert(&from), inert(&to));
                 pass(What::SettingApplied { setting, from, to })

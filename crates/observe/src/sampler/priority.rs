@@ -4,6 +4,7 @@
 
 use perflab_model::Nanos;
 
+use crate::realtime::schedule;
 use crate::usage;
 
 /// Monitors on clocks faster than this are worth it.
@@ -47,14 +48,6 @@ impl Priority {
         let (cpu, wall) = (cpu.since(self.cpu), now.since(self.since));
         cpu > AT_LEAST && cpu.0 > wall.0 / 100 * MOST
     }
-}
-
-/// Says whether the calling thread got that policy.
-#[expect(unsafe_code, reason = "rustix has no sched_setscheduler")]
-fn schedule(policy: i32, priority: i32) -> bool {
-    let wanted = libc::sched_param { sched_priority: priority };
-    // SAFETY: `wanted` outlives the call, which only reads it; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const wanted) == 0 }
 }
 
 #[cfg(test)]

@@ -59,10 +59,11 @@ impl<R: Read> Pipe<R> {
 }
 
 impl Running {
-    /// Starts it in a process group of its own, with an empty standard input.
-    pub(super) fn start(
+    /// Starts it in a process group of its own, with an empty standard input, when `moment` returns.
+    pub(super) fn start<G>(
         invocation: &Invocation,
         extra_env: &[(String, String)],
+        moment: impl FnOnce() -> G,
     ) -> Result<Self, WorkloadError> {
         let (program, arguments) = invocation.argv.split_first().ok_or(WorkloadError::Empty)?;
         let mark = new_mark();
@@ -74,9 +75,12 @@ impl Running {
         if let Some(directory) = &invocation.directory {
             command.current_dir(directory);
         }
+        let guard = moment();
         let start = now();
+        let spawned = command.spawn();
+        drop(guard);
         let mut child =
-            command.spawn().map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
+            spawned.map_err(|source| WorkloadError::Start { program: program.clone(), source })?;
         let pid = Pid::from_child(&child);
         Ok(Running {
             program: program.clone(),
