@@ -14,6 +14,10 @@
 //! | [`protocol`] | what host and agent say to each other |
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`agent`] | perflab inside a target |
+//! | [`kernel`] | kernels to boot: files, and recipes that fetch or build one |
+//! | [`initramfs`] | a guest's first file system, with perflab in it |
+//! | [`init`] | perflab as a guest's first process |
+//! | [`machine`] | virtual machines: started, watched, ended |
 
 pub mod agent;
 pub mod barrier;
@@ -22,6 +26,10 @@ pub mod disk;
 pub mod error;
 pub mod host;
 pub mod hub;
+pub mod init;
+pub mod initramfs;
+pub mod kernel;
+pub mod machine;
 pub mod offset;
 pub mod place;
 pub mod plan;

@@ -11,11 +11,13 @@
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`realtime`] | a moment in which nothing else may come first |
+//! | [`kvm`] | whether /dev/kvm runs guests at speed |
 //! | [`usage`] | what perflab itself cost |
 
 pub mod clock;
 pub mod error;
 pub mod facts;
+pub mod kvm;
 pub mod monitor;
 pub mod realtime;
 pub mod root;
@@ -25,6 +27,7 @@ pub mod usage;
 pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
 pub use error::ObserveError;
 pub use facts::{FactFamily, fact_families, facts};
+pub use kvm::{KvmSpeed, kvm_speed};
 pub use monitor::{Monitor, MonitorKind, Tick, find, monitors, open};
 pub use realtime::RealTime;
 pub use root::{Root, boot_id};

@@ -1,0 +1,23 @@
+//! Modules, loaded in the order in which they were packed.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::system::finit_module;
+
+use super::InitError;
+use crate::initramfs::HOME;
+
+pub(super) fn load(modules: &[String]) -> Result<(), InitError> {
+    modules.iter().try_for_each(|module| one(module))
+}
+
+fn one(module: &str) -> Result<(), InitError> {
+    let path = Path::new(HOME).join("modules").join(format!("{module}.ko"));
+    let file = File::open(&path).map_err(InitError::refused("open", path.display().to_string()))?;
+    match finit_module(&file, c"", 0) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(InitError::refused("load", format!("module {module}"))(error)),
+    }
+}

@@ -1,0 +1,66 @@
+//! A program and every file that it needs to start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{InitramfsError, trim};
+
+/// What a program needs to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closure {
+    /// The program, links followed.
+    pub program: PathBuf,
+    /// Its interpreter: the dynamic loader. None where it is static.
+    pub interpreter: Option<PathBuf>,
+    /// Libraries by the name under which they are loaded, and where this host has them.
+    pub libraries: BTreeMap<String, PathBuf>,
+}
+
+/// What the program of that name or path needs. The libraries are those that its own loader finds, which is asked
+/// (`ld.so --list`, as ldd(1) does) so that every rule of search is the loader's.
+///
+/// # Errors
+/// There is no such program, it is none, or a library is missing.
+pub fn closure(program: &str) -> Result<Closure, InitramfsError> {
+    let path = found(program)?;
+    let content = fs::read(&path).map_err(InitramfsError::file(&path))?;
+    let Some(interpreter) = trim::interpreter(&path, &content)? else {
+        return Ok(Closure { program: path, interpreter: None, libraries: BTreeMap::new() });
+    };
+    let libraries = libraries(&interpreter, &path)?;
+    Ok(Closure { program: path, interpreter: Some(interpreter.into()), libraries })
+}
+
+/// The file that would be run.
+pub(super) fn found(program: &str) -> Result<PathBuf, InitramfsError> {
+    let missing = || InitramfsError::NoProgram { program: program.into() };
+    if program.contains('/') {
+        return fs::canonicalize(program).map_err(|_| missing());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let place = std::env::split_paths(&path).chain(system).map(|folder| folder.join(program));
+    place.filter(|file| file.is_file()).find_map(|file| fs::canonicalize(file).ok()).ok_or_else(missing)
+}
+
+fn libraries(interpreter: &str, program: &Path) -> Result<BTreeMap<String, PathBuf>, InitramfsError> {
+    let bad = |reason: String| InitramfsError::Libraries { path: program.into(), reason };
+    let output = Command::new(interpreter).arg("--list").arg(program).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| bad(format!("{interpreter}: {error}")))?;
+    if !output.status.success() {
+        return Err(bad(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let list = String::from_utf8_lossy(&output.stdout);
+    let missing = list.lines().find(|line| line.ends_with("not found"));
+    missing.map_or(Ok(()), |line| Err(bad(line.trim().into())))?;
+    Ok(list.lines().filter_map(library).collect())
+}
+
+/// `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)`
+fn library(line: &str) -> Option<(String, PathBuf)> {
+    let (name, place) = line.trim().split_once(" => ")?;
+    let (path, _) = place.rsplit_once(" (")?;
+    Some((name.into(), path.into()))
+}

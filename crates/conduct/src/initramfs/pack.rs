@@ -1,0 +1,113 @@
+//! What goes where in a guest's initramfs.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use super::{Cpio, InitramfsError, closure, trim};
+use crate::init::Orders;
+use crate::kernel::Module;
+
+/// Where a guest has perflab, its libraries, its modules and its orders. In /run, as it is of the running system
+/// only: whatever root the guest gets, this is mounted into it, and perflab finds its own libraries there and not
+/// the root's.
+pub const HOME: &str = "/run/perflab";
+
+/// The file system to be packed.
+#[derive(Debug)]
+pub struct Initramfs<'a> {
+    /// The perflab binary.
+    pub perflab: &'a Path,
+    /// Modules in the order of loading.
+    pub modules: &'a [Module],
+    /// What the first process is to do.
+    pub orders: &'a Orders,
+    /// Further programs, each at its own path with its libraries.
+    pub programs: &'a [String],
+}
+
+impl Initramfs<'_> {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// A program is missing or cannot be packed; the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), InitramfsError> {
+        let out = BufWriter::new(File::create(path).map_err(InitramfsError::file(path))?);
+        let mut archive = Cpio::new(out);
+        let failed = || InitramfsError::file(path);
+        archive.device(Path::new("/dev/console"), 5, 1).map_err(failed())?;
+        self.itself(&mut archive, path)?;
+        for module in self.modules {
+            let place = home("modules").join(format!("{}.ko", module.name));
+            archive.file(&place, &module.content).map_err(failed())?;
+        }
+        let orders = serde_json::to_vec(self.orders).map_err(|error| failed()(error.into()))?;
+        archive.file(&home("orders.json"), &orders).map_err(failed())?;
+        self.programs.iter().try_for_each(|program| add(&mut archive, path, program, 0))?;
+        archive.finish().map_err(failed())?;
+        Ok(())
+    }
+
+    /// perflab with a loader and libraries that are its own: it must also start where the root is of another system.
+    fn itself(&self, archive: &mut Archive, path: &Path) -> Result<(), InitramfsError> {
+        let failed = || InitramfsError::file(path);
+        let needed = closure(&self.perflab.display().to_string())?;
+        let mut program = loaded_part(&needed.program)?;
+        let loader = home("ld.so");
+        trim::interpret_with(&needed.program, &mut program, &loader.display().to_string())?;
+        archive.file(&home("perflab"), &program).map_err(failed())?;
+        if let Some(interpreter) = &needed.interpreter {
+            archive.file(&loader, &loaded_part(interpreter)?).map_err(failed())?;
+        }
+        for (name, library) in &needed.libraries {
+            archive.file(&home("lib").join(name), &loaded_part(library)?).map_err(failed())?;
+        }
+        Ok(())
+    }
+}
+
+type Archive = Cpio<BufWriter<File>>;
+
+fn home(name: &str) -> PathBuf {
+    Path::new(HOME).join(name)
+}
+
+fn loaded_part(path: &Path) -> Result<Vec<u8>, InitramfsError> {
+    let content = fs::read(path).map_err(InitramfsError::file(path))?;
+    trim::trimmed(path, &content)
+}
+
+/// Scripts may name programs that are scripts.
+const DEPTH: u32 = 4;
+
+/// Adds a program at its own path, with what it needs to start; of a script, its interpreter too.
+fn add(archive: &mut Archive, out: &Path, program: &str, depth: u32) -> Result<(), InitramfsError> {
+    let path = closure::found(program)?;
+    let content = fs::read(&path).map_err(InitramfsError::file(&path))?;
+    let failed = || InitramfsError::file(out);
+    if let Some(interpreter) = script(&content).filter(|_| depth < DEPTH) {
+        archive.file(&path, &content).map_err(failed())?;
+        named(archive, &path, program).map_err(failed())?;
+        return add(archive, out, &interpreter, depth + 1);
+    }
+    let needed = closure(program)?;
+    archive.file(&needed.program, &trim::trimmed(&path, &content)?).map_err(failed())?;
+    named(archive, &path, program).map_err(failed())?;
+    for file in needed.interpreter.iter().chain(needed.libraries.values()) {
+        archive.file(file, &loaded_part(file)?).map_err(failed())?;
+    }
+    Ok(())
+}
+
+/// The name under which it was asked for, where that is a link to the file (`/bin/sh` to `/usr/bin/dash`).
+fn named(archive: &mut Archive, path: &Path, program: &str) -> std::io::Result<()> {
+    let name = Path::new(program);
+    if name.is_absolute() && name != path { archive.link(name, &path.display().to_string()) } else { Ok(()) }
+}
+
+/// The interpreter of `#!/bin/sh -e`.
+fn script(content: &[u8]) -> Option<String> {
+    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    line.split_whitespace().next().map(str::to_owned)
+}

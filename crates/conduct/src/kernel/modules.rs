@@ -1,0 +1,136 @@
+//! The modules of a kernel: which there are, and in which order those that are wanted must be loaded.
+//!
+//! What a module needs is read from the module itself (`depends=` in its section `.modinfo`): a package that was
+//! unpacked and not installed has no `modules.dep`. Refuses to load; that is [`crate::init`]'s, inside the guest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use elf::ElfBytes;
+use elf::endian::AnyEndian;
+
+use super::KernelError;
+
+/// Modules by name.
+#[derive(Debug, Clone, Default)]
+pub struct Modules {
+    release: String,
+    files: BTreeMap<String, PathBuf>,
+    built_in: Option<BTreeSet<String>>,
+}
+
+/// One module, ready to be loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// `virtio_console`.
+    pub name: String,
+    /// The ELF file, unpacked.
+    pub content: Vec<u8>,
+}
+
+impl Modules {
+    pub(super) fn of(release: &str, folder: Option<&Path>) -> Result<Modules, KernelError> {
+        let mut modules = Modules { release: release.into(), ..Modules::default() };
+        if let Some(folder) = folder {
+            walk(&folder.join("kernel"), &mut modules.files)?;
+            let list = folder.join("modules.builtin");
+            let text = fs::read_to_string(&list).map_err(KernelError::file(&list))?;
+            modules.built_in = Some(text.lines().filter_map(|line| name(Path::new(line))).collect());
+        }
+        Ok(modules)
+    }
+
+    /// Whether the kernel can do what this module does. A kernel that comes without modules is believed.
+    pub fn has(&self, module: &str) -> bool {
+        self.files.contains_key(module) || self.has_built_in(module)
+    }
+
+    fn has_built_in(&self, module: &str) -> bool {
+        self.built_in.as_ref().is_none_or(|list| list.contains(module))
+    }
+
+    /// The wanted modules and all that they need, each after what it needs. What is built in is left out.
+    ///
+    /// # Errors
+    /// A module is not there, or its file is damaged.
+    pub fn in_order(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
+        let mut order = Vec::new();
+        wanted.iter().try_for_each(|module| self.add(module, &mut order))?;
+        Ok(order)
+    }
+
+    fn add(&self, module: &str, order: &mut Vec<Module>) -> Result<(), KernelError> {
+        if order.iter().any(|known| known.name == module) {
+            return Ok(());
+        }
+        let Some(path) = self.files.get(module) else { return self.must_be_built_in(module) };
+        let content = read(path)?;
+        let bad = |reason: String| KernelError::BadModule { path: path.clone(), reason };
+        // The kernel's build refuses cycles; a damaged file ends here, not in a loop.
+        let needs = needs(&content).map_err(bad)?;
+        if needs.iter().any(|needed| needed == module) {
+            return Err(bad("it needs itself".into()));
+        }
+        needs.iter().try_for_each(|needed| self.add(needed, order))?;
+        order.push(Module { name: module.into(), content });
+        Ok(())
+    }
+
+    fn must_be_built_in(&self, module: &str) -> Result<(), KernelError> {
+        if self.has_built_in(module) {
+            return Ok(());
+        }
+        let hint = "use a kernel with virtio (Debian's `cloud` kernels have it), or build one: `perflab kernel list`";
+        Err(KernelError::NoModule { release: self.release.clone(), module: module.into(), hint })
+    }
+}
+
+/// The name by which modules are asked for: `virtio-rng.ko.xz` is `virtio_rng`.
+fn name(path: &Path) -> Option<String> {
+    let (name, _) = path.file_name()?.to_str()?.split_once(".ko")?;
+    Some(name.replace('-', "_"))
+}
+
+fn walk(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
+    for entry in fs::read_dir(folder).map_err(KernelError::file(folder))? {
+        let entry = entry.map_err(KernelError::file(folder))?;
+        let path = entry.path();
+        // Not followed: `build` and `source` are links out of the folder.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            walk(&path, files)?;
+        } else if let Some(name) = name(&path) {
+            files.insert(name, path);
+        }
+    }
+    Ok(())
+}
+
+/// The module's bytes; distributions pack them with what their kernel unpacks.
+fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
+    let packed = fs::read(path).map_err(KernelError::file(path))?;
+    let unpacked = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("zst") => zstd::decode_all(packed.as_slice()),
+        Some("gz") => {
+            let mut content = Vec::new();
+            flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut content).map(|_| content)
+        }
+        Some("xz") => Command::new("xz").arg("-dc").arg(path).output().map(|output| output.stdout),
+        _ => Ok(packed),
+    };
+    unpacked.map_err(KernelError::file(path))
+}
+
+/// The modules that this one names.
+fn needs(content: &[u8]) -> Result<Vec<String>, String> {
+    let file = ElfBytes::<AnyEndian>::minimal_parse(content).map_err(|error| error.to_string())?;
+    let section = file.section_header_by_name(".modinfo").map_err(|error| error.to_string())?;
+    let section = section.ok_or("it has no section .modinfo")?;
+    let (information, _) = file.section_data(&section).map_err(|error| error.to_string())?;
+    let mut entries = information.split(|byte| *byte == 0);
+    let list = entries.find_map(|entry| entry.strip_prefix(b"depends=")).unwrap_or_default();
+    let list = String::from_utf8_lossy(list);
+    Ok(list.split(',').filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect())
+}

@@ -1,0 +1,141 @@
+//! A recipe: one TOML file that says how a kernel is had.
+
+use perflab_model::study::Source as Text;
+use perflab_model::{Problem, Problems, nearest};
+use serde::Deserialize;
+
+use super::{Kernel, KernelError, build, cache, fetch};
+
+/// The files of `kernels/`: file name and text, made by build.rs.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+
+/// How one kernel is had.
+#[derive(Debug, Clone)]
+pub struct Recipe {
+    /// The name of its file, without `.toml`.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// What it is good for, for somebody who never booted it.
+    pub about: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a kernel comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A package of the distribution, unpacked.
+    Package(Package),
+    /// Sources, configured and built.
+    Build(Build),
+}
+
+/// `[package]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Package {
+    /// A package of Debian or Ubuntu that holds the image, or depends on the newest one that does.
+    pub apt: String,
+}
+
+/// `[build]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// A package of Debian or Ubuntu that holds the sources as a tar archive.
+    pub apt: String,
+    /// Programs that the build calls.
+    pub needs: Vec<String>,
+    /// The packages that hold them and the headers they want.
+    pub packages: Vec<String>,
+    /// The target of make that gives the first configuration: `tinyconfig`.
+    pub base: String,
+    /// Fragments of `kernels/`, laid over it in order.
+    pub fragments: Vec<String>,
+    /// Single options, laid over those: `CONFIG_SLUB=y`.
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    title: String,
+    about: String,
+    package: Option<Package>,
+    build: Option<Build>,
+}
+
+impl Recipe {
+    /// Reads one recipe.
+    ///
+    /// # Errors
+    /// What is wrong, in its place.
+    pub fn read(text: &Text) -> Result<Recipe, Problems> {
+        let document: Document = text.parse()?;
+        let base = text.file.rsplit('/').next().unwrap_or(&text.file);
+        let source = match (document.package, document.build) {
+            (Some(package), None) => Source::Package(package),
+            (None, Some(build)) => Source::Build(build),
+            _ => {
+                let problem = Problem::new("package", "a kernel has either [package] or [build]");
+                return Err(text.problems(vec![problem]));
+            }
+        };
+        let name = base.strip_suffix(".toml").unwrap_or(base).to_owned();
+        Ok(Recipe { name, title: document.title, about: document.about, source })
+    }
+
+    /// The kernel, where the cache has it.
+    pub fn kept(&self) -> Option<Kernel> {
+        cache::kept(&self.name)
+    }
+
+    /// Fetches or builds it anew. `say` hears every command before it is run.
+    ///
+    /// # Errors
+    /// No network, no such package, a missing program, no room.
+    pub fn make(&self, say: &mut dyn FnMut(&str)) -> Result<Kernel, KernelError> {
+        match &self.source {
+            Source::Package(package) => fetch::package(&self.name, package, say),
+            Source::Build(build) => build::build(&self.name, build, say),
+        }
+    }
+}
+
+/// All recipes that ship.
+#[derive(Debug, Clone)]
+pub struct Recipes(Vec<Recipe>);
+
+impl Recipes {
+    /// Those of `kernels/`. They are tested, so an error is a mistake of the build.
+    ///
+    /// # Errors
+    /// What is wrong with which.
+    pub fn shipped() -> Result<Recipes, KernelError> {
+        let files = EMBEDDED.iter().filter(|(file, _)| file.ends_with(".toml"));
+        let read = files.map(|(file, text)| Recipe::read(&Text::new(format!("kernels/{file}"), *text)));
+        Ok(Recipes(read.collect::<Result<_, _>>()?))
+    }
+
+    /// All of them, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Recipe> + Clone {
+        self.0.iter()
+    }
+
+    /// The recipe of that name.
+    ///
+    /// # Errors
+    /// There is none; the nearest names are in the hint.
+    pub fn get(&self, name: &str) -> Result<&Recipe, KernelError> {
+        let known = || nearest::hint(name, self.iter().map(|recipe| recipe.name.as_str()));
+        let found = self.iter().find(|recipe| recipe.name == name);
+        found.ok_or_else(|| KernelError::Unknown { name: name.into(), hint: known() })
+    }
+}
+
+/// A fragment of `kernels/`.
+pub(super) fn fragment(name: &str) -> Option<&'static str> {
+    EMBEDDED.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
+}

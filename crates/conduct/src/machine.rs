@@ -1,0 +1,165 @@
+//! Virtual machines that perflab starts with QEMU, and ends.
+//!
+//! Owns a guest from its description to the last of its processes and sockets: the accelerator, QEMU's command
+//! line, the sharing of the host's root, pinning, the console's log, the deadline of a boot and its one retry.
+//! What happens inside is [`crate::init`]'s; what is said to an agent there is [`crate::protocol`]'s. Nothing
+//! outlives the process that started it, not even one that was killed: QEMU and virtiofsd die with their parent.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`description`] | what a guest is made of |
+//! | [`accelerator`] | KVM where it really runs code, else TCG, and why |
+//! | `command_line` | the description in QEMU's words |
+//! | [`guest`] | a running one |
+//! | [`mod@boot`] | the way there, with a deadline that knows how loaded the host is |
+//! | `share` | the host's root, read-only |
+//! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
+//! | [`launch`] | processes that end with their parent |
+//! | [`running`] | which guests there are |
+
+pub mod accelerator;
+pub mod boot;
+mod command_line;
+pub mod description;
+pub mod guest;
+pub mod launch;
+mod pin;
+mod qmp;
+pub mod running;
+mod share;
+
+pub use accelerator::{Accelerator, Chosen, Wish};
+pub use boot::boot;
+pub use description::{Disk, Machine, Node, RootKind};
+pub use guest::Guest;
+
+use std::path::PathBuf;
+
+use crate::init::InitError;
+use crate::initramfs::InitramfsError;
+use crate::kernel::KernelError;
+
+/// Why a guest does not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// A program of the host is missing.
+    #[error("{program} is not installed; {hint}")]
+    NotInstalled {
+        /// which
+        program: &'static str,
+        /// how to get it
+        hint: &'static str,
+    },
+    /// KVM was demanded, and does not run code at speed.
+    #[error("KVM was asked for, but {reason}; say tcg, or leave the choice to perflab")]
+    NoKvm {
+        /// what the probe found
+        reason: String,
+    },
+    /// The kernel cannot mount what the host can share.
+    #[error("guest {name} cannot have the host's root: {reason}; use a kernel with 9p, or `--root bare`")]
+    NoShare {
+        /// the guest
+        name: String,
+        /// what is missing
+        reason: String,
+    },
+    /// A process did not start.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// which
+        program: String,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The guest's emulator ended before the guest was ready.
+    #[error("guest {name} ended while it booted ({how}); its console's last words, from {console}:\n{words}")]
+    Died {
+        /// the guest
+        name: String,
+        /// what QEMU said
+        how: String,
+        /// its log
+        console: PathBuf,
+        /// the end of it
+        words: String,
+    },
+    /// The guest did not get ready in time.
+    #[error(
+        "guest {name} was not ready within {seconds} s, twice; its console's last words, from {console}:\n{words}"
+    )]
+    Late {
+        /// the guest
+        name: String,
+        /// the deadline
+        seconds: u64,
+        /// its log
+        console: PathBuf,
+        /// the end of it
+        words: String,
+    },
+    /// The guest could not get to work.
+    #[error("guest {name} could not begin: {reason}")]
+    Failed {
+        /// the guest
+        name: String,
+        /// its own words
+        reason: String,
+    },
+    /// The user asked to stop.
+    #[error("stopped while guest {name} booted")]
+    Stopped {
+        /// the guest
+        name: String,
+    },
+    /// There is no running guest of that name.
+    #[error("no guest `{name}` is running; {hint}")]
+    NotRunning {
+        /// as it was asked for
+        name: String,
+        /// near names
+        hint: String,
+    },
+    /// There is one already.
+    #[error("a guest `{name}` is running already; stop it with `perflab vm stop {name}`, or use --name")]
+    NameTaken {
+        /// the name
+        name: String,
+    },
+    /// QEMU's monitor did not answer, or refused.
+    #[error("QEMU's monitor of guest {name}: {reason}")]
+    Monitor {
+        /// the guest
+        name: String,
+        /// why
+        reason: String,
+    },
+    /// A file of the guest's cannot be written or read.
+    #[error("{path}: {source}")]
+    File {
+        /// which
+        path: PathBuf,
+        /// the system's reason
+        source: std::io::Error,
+    },
+    /// The kernel.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The initramfs.
+    #[error(transparent)]
+    Initramfs(#[from] InitramfsError),
+    /// A guest's own trouble.
+    #[error(transparent)]
+    Init(#[from] InitError),
+}
+
+impl MachineError {
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> MachineError {
+        let path = path.into();
+        move |source| MachineError::File { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The description in QEMU's words.
+
+use std::path::Path;
+
+use super::{Accelerator, Disk, Machine, RootKind};
+use crate::init::{AGENT_PORT, CONTROL_PORT};
+use crate::initramfs::HOME;
+
+/// The files and sockets of a guest.
+pub(super) struct Places<'a> {
+    /// The private folder, for sockets and the initramfs.
+    pub(super) private: &'a Path,
+    /// The console's log.
+    pub(super) console: &'a Path,
+}
+
+/// How the guest gets at the host's root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// QEMU serves it.
+    NineP,
+    /// virtiofsd serves it, on the socket `share`.
+    VirtioFs,
+}
+
+/// The name under which the host's root is offered.
+pub(super) const TAG: &str = "hostroot";
+
+/// QEMU's program.
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+
+/// All arguments.
+pub(super) fn arguments(
+    machine: &Machine,
+    accelerator: Accelerator,
+    sharing: Option<Sharing>,
+    places: &Places<'_>,
+) -> Vec<String> {
+    let mut line = Line::default();
+    line.add("-name", format!("{},process=perflab-{},debug-threads=on", machine.name, machine.name));
+    line.words("-nodefaults -no-user-config -display none -no-reboot");
+    line.add("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny");
+    processors(&mut line, machine, accelerator);
+    memory(&mut line, machine, accelerator, sharing);
+    line.add("-kernel", machine.kernel.image.display());
+    line.add("-initrd", places.private.join("initramfs").display());
+    line.add("-append", kernel_words(machine, accelerator));
+    ports(&mut line, places);
+    share(&mut line, sharing, places);
+    disks(&mut line, machine);
+    line.0
+}
+
+#[derive(Default)]
+struct Line(Vec<String>);
+
+impl Line {
+    fn add(&mut self, option: &str, value: impl ToString) {
+        self.0.extend([option.to_owned(), value.to_string()]);
+    }
+
+    fn words(&mut self, words: &str) {
+        self.0.extend(words.split(' ').map(str::to_owned));
+    }
+}
+
+fn processors(line: &mut Line, machine: &Machine, accelerator: Accelerator) {
+    let (words, model) = match accelerator {
+        Accelerator::Kvm => ("kvm", "host"),
+        Accelerator::Tcg => ("tcg,thread=multi", "max"),
+    };
+    line.add("-accel", words);
+    line.add("-cpu", machine.model.as_deref().unwrap_or(model));
+    line.add("-smp", machine.cpus);
+}
+
+/// Memory in a backend of its own where it must be shared, huge, or on a node.
+fn memory(line: &mut Line, machine: &Machine, _accelerator: Accelerator, sharing: Option<Sharing>) {
+    let mib = |bytes: u64| bytes >> 20;
+    line.add("-m", mib(machine.memory.0));
+    let shared = sharing == Some(Sharing::VirtioFs);
+    let plain = !shared && machine.huge_pages.is_none() && machine.nodes.is_empty();
+    let huge = machine.huge_pages.map_or(String::new(), |size| format!(",hugetlb=on,hugetlbsize={}", size.0));
+    let backend = |id: &str, bytes: u64| {
+        let share = if shared { "on" } else { "off" };
+        format!("memory-backend-memfd,id={id},size={}M,share={share}{huge}", mib(bytes))
+    };
+    if machine.nodes.is_empty() {
+        if !plain {
+            line.add("-object", backend("memory0", machine.memory.0));
+        }
+        let name = if plain { "" } else { ",memory-backend=memory0" };
+        line.add("-machine", format!("{}{name}", machine.board));
+        return;
+    }
+    line.add("-machine", &machine.board);
+    let mut first = 0;
+    for (index, node) in machine.nodes.iter().enumerate() {
+        let id = format!("memory{index}");
+        let bound = node.host.map_or(String::new(), |host| format!(",host-nodes={host},policy=bind"));
+        line.add("-object", format!("{}{bound}", backend(&id, node.memory.0)));
+        let cpus = match node.cpus {
+            0 => String::new(),
+            count => format!(",cpus={first}-{}", first + count - 1),
+        };
+        line.add("-numa", format!("node,nodeid={index}{cpus},memdev={id}"));
+        first += node.cpus;
+    }
+}
+
+/// What the kernel is told: where its console is, that perflab is its first process, and to end when it panics.
+fn kernel_words(machine: &Machine, accelerator: Accelerator) -> String {
+    let mut words = vec!["console=ttyS0".to_owned(), "panic=-1".into(), format!("rdinit={HOME}/perflab")];
+    if accelerator == Accelerator::Tcg {
+        // A starved virtual processor misses the timer's interrupts, and the kernel gives up on it.
+        words.push("no_timer_check".into());
+    }
+    words.extend(machine.append.iter().cloned());
+    words.join(" ")
+}
+
+fn ports(line: &mut Line, places: &Places<'_>) {
+    let socket = |name: &str| places.private.join(name).display().to_string();
+    line.add("-chardev", format!("file,id=console,path={}", comma(&places.console.display().to_string())));
+    line.add("-serial", "chardev:console");
+    line.add("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
+    line.add("-device", "virtio-serial-pci,id=ports");
+    for (id, device) in [("control", "virtserialport"), ("agent", "virtserialport"), ("shell", "virtconsole")] {
+        line.add("-chardev", format!("socket,id={id},path={},server=on,wait=off", socket(id)));
+        let name = match id {
+            "control" => format!(",name={CONTROL_PORT}"),
+            "agent" => format!(",name={AGENT_PORT}"),
+            _ => String::new(),
+        };
+        line.add("-device", format!("{device},chardev={id}{name}"));
+    }
+}
+
+fn share(line: &mut Line, sharing: Option<Sharing>, places: &Places<'_>) {
+    match sharing {
+        None => {}
+        Some(Sharing::NineP) => line.add(
+            "-virtfs",
+            format!("local,path=/,mount_tag={TAG},security_model=none,readonly=on,multidevs=remap"),
+        ),
+        Some(Sharing::VirtioFs) => {
+            line.add("-chardev", format!("socket,id=share,path={}", places.private.join("share").display()));
+            line.add("-device", format!("vhost-user-fs-pci,chardev=share,tag={TAG}"));
+        }
+    }
+}
+
+/// The root comes first: it is `/dev/vda`.
+fn disks(line: &mut Line, machine: &Machine) {
+    let root = match &machine.root {
+        RootKind::Image { disk, .. } => Some(disk),
+        _ => None,
+    };
+    for (index, disk) in root.into_iter().chain(&machine.disks).enumerate() {
+        line.add("-drive", drive(index, disk));
+        line.add("-device", format!("virtio-blk-pci,drive=disk{index}"));
+    }
+}
+
+fn drive(index: usize, disk: &Disk) -> String {
+    let snapshot = if disk.snapshot { ",snapshot=on" } else { "" };
+    let path = comma(&disk.path.display().to_string());
+    format!("if=none,id=disk{index},file={path},format={},cache={}{snapshot}", disk.format, disk.cache)
+}
+
+/// In QEMU's lists a comma within a value is written twice.
+fn comma(text: &str) -> String {
+    text.replace(',', ",,")
+}

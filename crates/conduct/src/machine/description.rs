@@ -1,0 +1,114 @@
+//! What a guest is made of.
+
+use std::path::PathBuf;
+
+use perflab_model::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::Wish;
+use crate::kernel::Kernel;
+
+/// A guest to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its name: in messages, in the run, as its host name.
+    pub name: String,
+    /// What it boots.
+    pub kernel: Kernel,
+    /// Words added to the kernel's command line, after perflab's own.
+    pub append: Vec<String>,
+    /// What its `/` is.
+    pub root: RootKind,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Memory; with [`Machine::nodes`], their sum.
+    pub memory: Bytes,
+    /// KVM, TCG, or whichever is right.
+    pub accelerator: Wish,
+    /// QEMU's name of the processor; none for the host's own (KVM) or all that can be emulated (TCG).
+    pub model: Option<String>,
+    /// QEMU's name of the board.
+    pub board: String,
+    /// Host CPUs of the virtual processors, in order; empty for wherever the scheduler puts them.
+    pub pin: Vec<u32>,
+    /// NUMA nodes; empty for a machine without.
+    pub nodes: Vec<Node>,
+    /// Size of the huge pages that back its memory; none for ordinary pages.
+    pub huge_pages: Option<Bytes>,
+    /// Disks besides the root.
+    pub disks: Vec<Disk>,
+}
+
+/// What `/` is in the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RootKind {
+    /// The host's, read-only, under an overlay in the guest's memory: every program of the host's is there.
+    Host,
+    /// Nothing but perflab and these programs of the host's.
+    Bare {
+        /// names or paths
+        programs: Vec<String>,
+    },
+    /// A partition of a disk image, whose changes are thrown away.
+    Image {
+        /// the image
+        disk: Disk,
+        /// which partition; 0 for an image without a table of partitions
+        partition: u32,
+    },
+}
+
+/// A disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// The image.
+    pub path: PathBuf,
+    /// `raw`, `qcow2`.
+    pub format: String,
+    /// QEMU's cache mode: `none`, `writeback`, `writethrough`, `directsync`, `unsafe`.
+    pub cache: String,
+    /// Whether changes are thrown away at the end.
+    pub snapshot: bool,
+}
+
+impl Disk {
+    /// An image whose changes are thrown away; its format is known by its ending.
+    pub fn thrown_away(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let qcow2 = path.extension().is_some_and(|ending| ending == "qcow2");
+        Disk { path, format: if qcow2 { "qcow2" } else { "raw" }.into(), cache: "writeback".into(), snapshot: true }
+    }
+}
+
+/// A NUMA node of the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// How many of the virtual processors, in order.
+    pub cpus: u32,
+    /// How much of the memory.
+    pub memory: Bytes,
+    /// The host's node that the memory comes from; none for any.
+    pub host: Option<u32>,
+}
+
+impl Machine {
+    /// One processor, 512 MiB, the host's root, and perflab's choice of everything else.
+    pub fn new(name: impl Into<String>, kernel: Kernel) -> Self {
+        Machine {
+            name: name.into(),
+            kernel,
+            append: Vec::new(),
+            root: RootKind::Host,
+            cpus: 1,
+            memory: Bytes(512 << 20),
+            accelerator: Wish::Best,
+            model: None,
+            board: "q35".into(),
+            pin: Vec::new(),
+            nodes: Vec::new(),
+            huge_pages: None,
+            disks: Vec::new(),
+        }
+    }
+}

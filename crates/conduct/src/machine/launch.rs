@@ -1,0 +1,108 @@
+//! Processes that end with their parent, however it ends.
+//!
+//! The kernel kills a child when the *thread* that started it ends, so all are started by one thread that lives as
+//! long as this process. Between fork and exec runs perflab itself (`perflab launch`), as it alone may do what must be
+//! done there.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// What the launched process is to be, beside mortal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// Whether it sees all file systems read-only, in a mount namespace of its own.
+    pub read_only: bool,
+    /// Whether it stays when its parent ends.
+    pub stays: bool,
+}
+
+/// `perflab launch …` as a command, to which the program's argv is added.
+pub(super) fn command(perflab: &std::path::Path, manner: Manner) -> Command {
+    let mut command = Command::new(perflab);
+    command.args(["launch", "--parent", &std::process::id().to_string()]);
+    if manner.read_only {
+        command.arg("--read-only");
+    }
+    if manner.stays {
+        command.arg("--stays");
+    }
+    command.arg("--");
+    command
+}
+
+type Wish = (Command, Sender<io::Result<Child>>);
+
+/// Starts it on the thread that never ends.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    static LAUNCHER: OnceLock<Sender<Wish>> = OnceLock::new();
+    let launcher = LAUNCHER.get_or_init(|| {
+        let (wishes, heard) = channel::<Wish>();
+        thread::spawn(move || {
+            for (mut command, answer) in heard {
+                // Somebody who no longer waits gets no child: dropped, it would be nobody's.
+                if let Err(unheard) = answer.send(command.spawn())
+                    && let Ok(mut child) = unheard.0
+                {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+            }
+        });
+        wishes
+    });
+    let (answer, heard) = channel();
+    let gone = |_| io::Error::other("the launching thread is gone");
+    launcher.send((command, answer)).map_err(|_| io::Error::other("the launching thread is gone"))?;
+    heard.recv().map_err(gone)?
+}
+
+/// `perflab launch`: becomes `argv`. Comes back only with the reason why it could not.
+pub fn launch(parent: u32, manner: Manner, argv: &[OsString]) -> io::Error {
+    match prepared(parent, manner) {
+        Err(error) => error,
+        Ok(()) => match argv.split_first() {
+            Some((program, arguments)) => Command::new(program).args(arguments).exec(),
+            None => io::ErrorKind::InvalidInput.into(),
+        },
+    }
+}
+
+fn prepared(parent: u32, manner: Manner) -> io::Result<()> {
+    if !manner.stays {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have died before we asked to be told.
+        if getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(parent) {
+            return Err(io::Error::other("its parent is gone"));
+        }
+    }
+    if manner.read_only { all_read_only() } else { Ok(()) }
+}
+
+/// Every mount read-only, in a namespace of our own: a server of files that is deceived cannot write then.
+fn all_read_only() -> io::Result<()> {
+    #[expect(deprecated, reason = "only its use with FILES is unsafe")]
+    rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+    for place in mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(unescaped) {
+        let locked = mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, c"");
+        // A mount below another one cannot be reached, by nobody.
+        if place == "/" {
+            locked?;
+        }
+    }
+    Ok(())
+}
+
+/// /proc/self/mounts writes blanks as `\040`.
+fn unescaped(place: &str) -> String {
+    place.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+}

@@ -1,0 +1,69 @@
+//! QEMU's monitor: a few questions over its socket, one JSON object a line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::MachineError;
+
+/// A healthy QEMU answers within milliseconds, a starved one takes its time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection to it.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    name: String,
+    stream: BufReader<UnixStream>,
+}
+
+impl Monitor {
+    /// Connects and greets.
+    pub(super) fn connect(name: &str, socket: &Path) -> Result<Monitor, MachineError> {
+        let failed = |error: std::io::Error| MachineError::Monitor { name: name.into(), reason: error.to_string() };
+        let stream = UnixStream::connect(socket).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        let mut monitor = Monitor { name: name.into(), stream: BufReader::new(stream) };
+        monitor.line()?;
+        monitor.ask("qmp_capabilities")?;
+        Ok(monitor)
+    }
+
+    /// Runs one command without arguments; its answer.
+    pub(super) fn ask(&mut self, command: &str) -> Result<Value, MachineError> {
+        let text = format!("{}\n", json!({ "execute": command }));
+        self.stream.get_mut().write_all(text.as_bytes()).map_err(|error| self.trouble(&error.to_string()))?;
+        loop {
+            let answer = self.line()?;
+            if let Some(error) = answer.get("error") {
+                return Err(self.trouble(error.get("desc").and_then(Value::as_str).unwrap_or("it refused")));
+            }
+            if let Some(value) = answer.get("return") {
+                return Ok(value.clone());
+            }
+        }
+    }
+
+    /// The threads of the virtual processors, in order.
+    pub(super) fn processor_threads(&mut self) -> Result<Vec<i32>, MachineError> {
+        let answer = self.ask("query-cpus-fast")?;
+        let list = answer.as_array().cloned().unwrap_or_default();
+        let number = |one: &Value, key: &str| one.get(key).and_then(Value::as_i64);
+        let mut threads: Vec<(i64, i64)> =
+            list.iter().filter_map(|one| number(one, "cpu-index").zip(number(one, "thread-id"))).collect();
+        threads.sort_unstable();
+        Ok(threads.into_iter().filter_map(|(_, thread)| i32::try_from(thread).ok()).collect())
+    }
+
+    fn line(&mut self) -> Result<Value, MachineError> {
+        let mut text = String::new();
+        self.stream.read_line(&mut text).map_err(|error| self.trouble(&error.to_string()))?;
+        serde_json::from_str(&text).map_err(|_| self.trouble("it hung up"))
+    }
+
+    fn trouble(&self, reason: &str) -> MachineError {
+        MachineError::Monitor { name: self.name.clone(), reason: reason.into() }
+    }
+}

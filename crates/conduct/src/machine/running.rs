@@ -1,0 +1,160 @@
+//! Which guests there are, in a private folder of the user's with a folder each.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use perflab_model::{Bytes, nearest};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::qmp::Monitor;
+use super::{Accelerator, MachineError};
+
+/// What is noted of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Its folder's name.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// QEMU's process.
+    pub pid: u32,
+    /// The kernel that it booted.
+    pub kernel: String,
+    /// How its code is run.
+    pub accelerator: Accelerator,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// Memory.
+    pub memory: Bytes,
+    /// The console's log.
+    pub console: PathBuf,
+    /// Whether it stays when the perflab that started it ends.
+    pub stays: bool,
+}
+
+/// Where the folders of guests are: `$XDG_RUNTIME_DIR/perflab`, else one of the user's own under /tmp. Nobody else may
+/// look into it.
+///
+/// # Errors
+/// It cannot be made, or somebody else's folder is there.
+pub fn home() -> Result<PathBuf, MachineError> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
+    let user = rustix::process::geteuid().as_raw();
+    let path = runtime.map_or_else(
+        || PathBuf::from(format!("/tmp/perflab-{user}")),
+        |runtime| PathBuf::from(runtime).join("perflab"),
+    );
+    match fs::DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(MachineError::file(&path)(error)),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(&path).map_err(MachineError::file(&path))?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
+        let reason = "it is not a private folder of this user's; remove it, or set XDG_RUNTIME_DIR";
+        return Err(MachineError::file(&path)(std::io::Error::other(reason)));
+    }
+    Ok(path)
+}
+
+/// Claims a guest's folder for as long as the returned file is open, even if its holder is killed.
+pub(super) fn claim(folder: &Path) -> std::io::Result<File> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(lock)
+}
+
+pub(super) fn write(folder: &Path, note: &Note) -> Result<(), MachineError> {
+    let path = folder.join("guest.json");
+    let text = serde_json::to_vec_pretty(note).map_err(|error| MachineError::file(&path)(error.into()))?;
+    fs::write(&path, text).map_err(MachineError::file(&path))
+}
+
+/// All guests that run, by id. Folders of guests that were killed together with their perflab are removed.
+///
+/// # Errors
+/// The folder of guests cannot be read.
+pub fn list() -> Result<Vec<Note>, MachineError> {
+    let home = home()?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&home).map_err(MachineError::file(&home))?.flatten() {
+        let folder = entry.path();
+        match note(&folder) {
+            Some(note) if answers(&folder) => found.push(note),
+            _ => forget(&folder),
+        }
+    }
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(found)
+}
+
+fn note(folder: &Path) -> Option<Note> {
+    serde_json::from_slice(&fs::read(folder.join("guest.json")).ok()?).ok()
+}
+
+fn answers(folder: &Path) -> bool {
+    UnixStream::connect(folder.join("qmp")).is_ok()
+}
+
+/// A folder this young may not have its lock yet.
+const YOUNG: Duration = Duration::from_secs(10);
+
+/// Removes a folder that nobody holds: its guest is gone.
+fn forget(folder: &Path) {
+    let age = fs::metadata(folder).and_then(|found| found.modified()).map(|made| made.elapsed().unwrap_or_default());
+    if age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok() {
+        // Left over, it is found again by the next list.
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+/// The guest of that id, or the only one whose id begins so.
+///
+/// # Errors
+/// There is none, or several.
+pub fn find(name: &str) -> Result<Note, MachineError> {
+    let all = list()?;
+    let mut fitting = all.iter().filter(|note| note.id == name || note.id.starts_with(name));
+    match (fitting.next(), fitting.next()) {
+        (Some(note), None) => Ok(note.clone()),
+        (Some(one), Some(other)) => {
+            let hint = format!("several begin so: {}, {}", one.id, other.id);
+            Err(MachineError::NotRunning { name: name.into(), hint })
+        }
+        (None, _) if all.is_empty() => {
+            let hint = "none is running: `perflab vm boot --stay` starts one".into();
+            Err(MachineError::NotRunning { name: name.into(), hint })
+        }
+        (None, _) => {
+            let hint = nearest::hint(name, all.iter().map(|note| note.id.as_str()));
+            Err(MachineError::NotRunning { name: name.into(), hint })
+        }
+    }
+}
+
+/// The socket of its shell.
+///
+/// # Errors
+/// The folder of guests is gone.
+pub fn shell(note: &Note) -> Result<UnixStream, MachineError> {
+    let path = home()?.join(&note.id).join("shell");
+    UnixStream::connect(&path).map_err(MachineError::file(&path))
+}
+
+/// Ends it: whatever it was doing. Its files were temporary from the beginning.
+///
+/// # Errors
+/// QEMU does not answer.
+pub fn stop(note: &Note) -> Result<(), MachineError> {
+    let folder = home()?.join(&note.id);
+    Monitor::connect(&note.name, &folder.join("qmp"))?.ask("quit")?;
+    let begun = Instant::now();
+    while answers(&folder) && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The perflab that holds it removes it itself.
+    if claim(&folder).is_ok() { fs::remove_dir_all(&folder).map_err(MachineError::file(&folder)) } else { Ok(()) }
+}
