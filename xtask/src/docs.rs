@@ -13,7 +13,7 @@ const PAGES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Verbs whose `--help` is a page.
-const VERBS: &[&str] = &["", "run", "compare", "report", "show", "study", "workload", "prune"];
+const VERBS: &[&str] = &["", "run", "compare", "report", "show", "study", "workload", "vm boot", "kernel", "prune"];
 
 /// Writes all pages with the perflab that cargo builds.
 pub fn write() -> Result<()> {
@@ -41,7 +41,7 @@ fn without_last_column(table: &str) -> String {
 fn commands() -> Result<String> {
     let mut page = String::from("# Commands\n");
     for verb in VERBS {
-        let arguments: Vec<&str> = [*verb, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let arguments: Vec<&str> = verb.split_whitespace().chain(["--help"]).collect();
         let title = if verb.is_empty() { "perflab".into() } else { format!("perflab {verb}") };
         page.push_str(&format!("\n## {title}\n\n```text\n{}```\n", perflab(&arguments)?));
     }

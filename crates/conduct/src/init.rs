@@ -73,6 +73,8 @@ pub enum Work {
     Command(Command),
     /// A shell on the virtual console; the guest ends with it.
     Shell(Command),
+    /// A shell on the virtual console, and another one when it ends: the guest is ended from outside.
+    Shells(Command),
 }
 
 /// A command and its surroundings.

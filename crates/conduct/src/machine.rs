@@ -121,12 +121,6 @@ pub enum MachineError {
         /// near names
         hint: String,
     },
-    /// There is one already.
-    #[error("a guest `{name}` is running already; stop it with `perflab vm stop {name}`, or use --name")]
-    NameTaken {
-        /// the name
-        name: String,
-    },
     /// QEMU's monitor did not answer, or refused.
     #[error("QEMU's monitor of guest {name}: {reason}")]
     Monitor {

@@ -47,7 +47,10 @@ impl fmt::Display for KvmSpeed {
         match self {
             KvmSpeed::Fast { nanos } => write!(f, "/dev/kvm runs a loop at {nanos:.1} ns an iteration"),
             KvmSpeed::Slow { nanos } => {
-                write!(f, "/dev/kvm opens, but interprets guests: a loop takes {nanos:.0} ns an iteration, where a processor needs about 1 ns")
+                write!(
+                    f,
+                    "/dev/kvm opens, but interprets guests: a loop takes {nanos:.0} ns an iteration, where a processor needs about 1 ns"
+                )
             }
             KvmSpeed::Unusable { reason } => f.write_str(reason),
         }
@@ -67,13 +70,15 @@ const PATIENCE: Duration = Duration::from_millis(800);
 pub fn kvm_speed() -> KvmSpeed {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(probe(Path::new("/dev/kvm"))));
-    let late = || KvmSpeed::Unusable { reason: format!("/dev/kvm: a guest did not come back within {PATIENCE:?}") };
+    let late =
+        || KvmSpeed::Unusable { reason: format!("/dev/kvm: a guest did not come back within {PATIENCE:?}") };
     receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| late())
 }
 
 fn probe(device: &Path) -> KvmSpeed {
     if !device.exists() {
-        let reason = format!("there is no {}: no virtualisation, or its module is not loaded", device.display());
+        let reason =
+            format!("there is no {}: no virtualisation, or its module is not loaded", device.display());
         return KvmSpeed::Unusable { reason };
     }
     match nanos_an_iteration() {

@@ -3,6 +3,7 @@
 pub mod flame;
 pub mod history;
 pub mod slab;
+pub mod vm;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -111,6 +112,10 @@ pub enum Verb {
     Slab(slab::Slab),
     /// See which functions the CPU time goes to: profiles, recorded or from other tools
     Flame(flame::Flame),
+    /// Boot virtual machines: run anything under another kernel
+    Vm(vm::Vm),
+    /// Get kernels to boot: fetched as packages, or built
+    Kernel(vm::Kernel),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind
@@ -121,6 +126,12 @@ pub enum Verb {
     /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
     #[command(hide = true)]
     Agent(Agent),
+    /// Become a program that ends with perflab
+    #[command(hide = true)]
+    Launch(vm::Launch),
+    /// Become a program with a terminal of its own
+    #[command(hide = true)]
+    Terminal(vm::Terminal),
 }
 
 /// `perflab run`

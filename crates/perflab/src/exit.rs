@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
+use perflab_conduct::kernel::KernelError;
+use perflab_conduct::machine::MachineError;
 use perflab_model::Problems;
 use perflab_workload::WorkloadError;
 use perflab_workload::install::InstallError;
@@ -55,9 +57,19 @@ pub fn of(error: &anyhow::Error) -> Exit {
     }
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
+        _ if refused_by_a_machine(error) => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
+}
+
+/// Whether something that a guest or a kernel needs is missing here.
+fn refused_by_a_machine(error: &anyhow::Error) -> bool {
+    use MachineError::{Initramfs, Kernel, NoKvm, NoShare, NotInstalled};
+    let parts = matches!(error.downcast_ref(), Some(Initramfs(_) | Kernel(_)));
+    error.is::<KernelError>()
+        || parts
+        || matches!(error.downcast_ref(), Some(NoKvm { .. } | NoShare { .. } | NotInstalled { .. }))
 }
 
 /// Whether the archive only says that the user named the wrong thing.
@@ -81,6 +93,8 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || error.is::<perflab_workload::CatalogueError>()
         || error.is::<perflab_analyze::gate::NotAGate>()
         || error.is::<perflab_analyze::slab::SlabError>()
+        || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
+        || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
         || error.is::<perflab_stacks::StacksError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

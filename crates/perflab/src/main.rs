@@ -22,12 +22,20 @@ use context::Context;
 use exit::Exit;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if let Verb::Load(wanted) = &arguments.verb {
-        return verbs::workload::load(wanted);
+    if perflab_conduct::init::is_first() {
+        // In a guest that perflab booted, whatever words the kernel was given.
+        perflab_conduct::init::run();
     }
-    match run(&arguments) {
-        Ok(exit) => exit.into(),
+    let arguments = Arguments::parse();
+    let done = match &arguments.verb {
+        Verb::Load(wanted) => return verbs::workload::load(wanted),
+        Verb::Launch(wanted) => return verbs::vm::launched(wanted),
+        Verb::Terminal(wanted) => return verbs::vm::terminal(wanted),
+        Verb::Vm(wanted) => verbs::vm::run(&Context::new(&arguments.global), wanted),
+        _ => run(&arguments).map(ExitCode::from),
+    };
+    match done {
+        Ok(exit) => exit,
         Err(error) if complain::is_broken_pipe(&error) => Exit::Fine.into(),
         Err(error) => {
             complain::print(&error);
@@ -60,6 +68,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::Agent(wanted) => verbs::agent::run(&context, wanted),
-        Verb::Load(_) => Ok(Exit::Fine), // taken by `main`: its exit code is its own
+        Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
+        // Taken by `main`: their exit codes are their own.
+        Verb::Load(_) | Verb::Launch(_) | Verb::Terminal(_) | Verb::Vm(_) => Ok(Exit::Fine),
     }
 }

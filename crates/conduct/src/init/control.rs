@@ -65,7 +65,8 @@ pub trait Control: Sized {
         }
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
-        let garbage = || io::Error::new(io::ErrorKind::InvalidData, "the guest sends something that is no frame");
+        let garbage =
+            || io::Error::new(io::ErrorKind::InvalidData, "the guest sends something that is no frame");
         if length > LARGEST {
             return Err(garbage());
         }

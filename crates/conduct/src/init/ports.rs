@@ -29,9 +29,9 @@ pub(super) fn appears(device: &Path) -> Result<(), InitError> {
 
 fn named(name: &str) -> Option<PathBuf> {
     let ports = fs::read_dir("/sys/class/virtio-ports").ok()?;
-    let port = ports.flatten().find(|port| {
-        fs::read_to_string(port.path().join("name")).is_ok_and(|text| text.trim() == name)
-    })?;
+    let port = ports
+        .flatten()
+        .find(|port| fs::read_to_string(port.path().join("name")).is_ok_and(|text| text.trim() == name))?;
     Some(Path::new("/dev").join(port.file_name())).filter(|path| path.exists())
 }
 

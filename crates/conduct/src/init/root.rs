@@ -45,7 +45,8 @@ fn shared(filesystem: &str, tag: &str) -> Result<(), InitError> {
 /// A disk's file system is tried with every type that the kernel knows, as mount(8) does.
 fn disk(device: &Path) -> Result<(), InitError> {
     ports::appears(device)?;
-    let list = fs::read_to_string("/proc/filesystems").map_err(InitError::refused("read", "/proc/filesystems"))?;
+    let list =
+        fs::read_to_string("/proc/filesystems").map_err(InitError::refused("read", "/proc/filesystems"))?;
     let kinds = list.lines().filter(|line| !line.starts_with("nodev")).map(str::trim);
     let source = device.display().to_string();
     let mut last = None;

@@ -20,6 +20,9 @@ pub(super) fn work(work: &Work, line: &Line) -> Result<(), InitError> {
         Work::Agent => agent(line)?,
         Work::Command(command) => piped(command, line)?,
         Work::Shell(command) => shell(command, line)?,
+        Work::Shells(command) => loop {
+            shell(command, line)?;
+        },
     };
     line.say(&ended);
     Ok(())

@@ -33,16 +33,22 @@ pub fn closure(program: &str) -> Result<Closure, InitramfsError> {
     Ok(Closure { program: path, interpreter: Some(interpreter.into()), libraries })
 }
 
-/// The file that would be run.
-pub(super) fn found(program: &str) -> Result<PathBuf, InitramfsError> {
+/// Where a program is found, links not followed: the name by which others call it.
+pub(super) fn place(program: &str) -> Result<PathBuf, InitramfsError> {
     let missing = || InitramfsError::NoProgram { program: program.into() };
     if program.contains('/') {
-        return fs::canonicalize(program).map_err(|_| missing());
+        return std::path::absolute(program).ok().filter(|path| path.is_file()).ok_or_else(missing);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    let place = std::env::split_paths(&path).chain(system).map(|folder| folder.join(program));
-    place.filter(|file| file.is_file()).find_map(|file| fs::canonicalize(file).ok()).ok_or_else(missing)
+    let mut places = std::env::split_paths(&path).chain(system).map(|folder| folder.join(program));
+    places.find(|file| file.is_file()).ok_or_else(missing)
+}
+
+/// The file that would be run.
+pub(super) fn found(program: &str) -> Result<PathBuf, InitramfsError> {
+    let place = place(program)?;
+    fs::canonicalize(&place).map_err(InitramfsError::file(&place))
 }
 
 fn libraries(interpreter: &str, program: &Path) -> Result<BTreeMap<String, PathBuf>, InitramfsError> {

@@ -65,7 +65,13 @@ impl<W: Write> Cpio<W> {
         Ok(())
     }
 
-    fn entry(&mut self, name: &[u8], mode: u32, content: &[u8], (major, minor): (u32, u32)) -> io::Result<()> {
+    fn entry(
+        &mut self,
+        name: &[u8],
+        mode: u32,
+        content: &[u8],
+        (major, minor): (u32, u32),
+    ) -> io::Result<()> {
         let size = u32::try_from(content.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.entries += 1;
         let length = name.len() as u32 + 1;

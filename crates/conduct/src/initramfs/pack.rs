@@ -87,22 +87,25 @@ fn add(archive: &mut Archive, out: &Path, program: &str, depth: u32) -> Result<(
     let failed = || InitramfsError::file(out);
     if let Some(interpreter) = script(&content).filter(|_| depth < DEPTH) {
         archive.file(&path, &content).map_err(failed())?;
-        named(archive, &path, program).map_err(failed())?;
+        named(archive, &path, program)?;
         return add(archive, out, &interpreter, depth + 1);
     }
     let needed = closure(program)?;
     archive.file(&needed.program, &trim::trimmed(&path, &content)?).map_err(failed())?;
-    named(archive, &path, program).map_err(failed())?;
+    named(archive, &path, program)?;
     for file in needed.interpreter.iter().chain(needed.libraries.values()) {
         archive.file(file, &loaded_part(file)?).map_err(failed())?;
     }
     Ok(())
 }
 
-/// The name under which it was asked for, where that is a link to the file (`/bin/sh` to `/usr/bin/dash`).
-fn named(archive: &mut Archive, path: &Path, program: &str) -> std::io::Result<()> {
-    let name = Path::new(program);
-    if name.is_absolute() && name != path { archive.link(name, &path.display().to_string()) } else { Ok(()) }
+/// The name by which it is called, where that is a link to the file (`/bin/sh` to `/usr/bin/dash`).
+fn named(archive: &mut Archive, path: &Path, program: &str) -> Result<(), InitramfsError> {
+    let name = closure::place(program)?;
+    if name == path {
+        return Ok(());
+    }
+    archive.link(&name, &path.display().to_string()).map_err(InitramfsError::file(name))
 }
 
 /// The interpreter of `#!/bin/sh -e`.

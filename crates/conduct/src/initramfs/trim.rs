@@ -28,7 +28,11 @@ pub(super) fn trimmed(path: &Path, content: &[u8]) -> Result<Vec<u8>, InitramfsE
 
 /// Names another interpreter, whose path must not be longer than the one that stands there. Says whether the
 /// program has one.
-pub(super) fn interpret_with(path: &Path, content: &mut [u8], interpreter: &str) -> Result<bool, InitramfsError> {
+pub(super) fn interpret_with(
+    path: &Path,
+    content: &mut [u8],
+    interpreter: &str,
+) -> Result<bool, InitramfsError> {
     let segments = segments(path, content)?;
     let Some(segment) = segments.iter().find(|segment| segment.p_type == PT_INTERP) else { return Ok(false) };
     let place = segment.p_offset as usize..(segment.p_offset + segment.p_filesz) as usize;

@@ -15,7 +15,8 @@ pub(super) fn build(name: &str, build: &Build, say: &mut dyn FnMut(&str)) -> Res
         configure(build, &tree, say)?;
         let jobs = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
         make(&tree, &[&format!("-j{jobs}"), "bzImage"], say)?;
-        let kept = [("arch/x86/boot/bzImage", "bzImage"), ("vmlinux", "vmlinux"), ("System.map", "System.map")];
+        let kept =
+            [("arch/x86/boot/bzImage", "bzImage"), ("vmlinux", "vmlinux"), ("System.map", "System.map")];
         for (from, to) in kept.into_iter().chain([(".config", "config")]) {
             fs::rename(tree.join(from), folder.join(to)).map_err(KernelError::file(tree.join(from)))?;
         }
@@ -33,7 +34,11 @@ fn tools(build: &Build) -> Result<(), KernelError> {
     }
     Err(KernelError::Command {
         command: "make".into(),
-        reason: format!("{} not installed; as root: apt-get install {}", missing.join(", "), build.packages.join(" ")),
+        reason: format!(
+            "{} not installed; as root: apt-get install {}",
+            missing.join(", "),
+            build.packages.join(" ")
+        ),
         hint: None,
     })
 }
@@ -78,11 +83,19 @@ pub(super) fn followed(wanted: &str, got: &str) -> Result<(), KernelError> {
     Err(KernelError::Command {
         command: "make olddefconfig".into(),
         reason: format!("these sources do not take {}", ignored.join(", ")),
-        hint: Some("the recipe asks for an option that this version does not have, or whose needs are not met"),
+        hint: Some(
+            "the recipe asks for an option that this version does not have, or whose needs are not met",
+        ),
     })
 }
 
 fn make(tree: &Path, arguments: &[&str], say: &mut dyn FnMut(&str)) -> Result<(), KernelError> {
     let argv: Vec<&str> = ["make", "-s"].iter().chain(arguments).copied().collect();
-    fetch::run(tree, &argv, Some("its whole output is not kept; run `perflab kernel build` again to see where it stops"), say).map(drop)
+    fetch::run(
+        tree,
+        &argv,
+        Some("its whole output is not kept; run `perflab kernel build` again to see where it stops"),
+        say,
+    )
+    .map(drop)
 }

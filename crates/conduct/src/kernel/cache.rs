@@ -34,7 +34,8 @@ pub(super) fn put(
     let home = home(name);
     let parent = home.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(KernelError::file(parent))?;
-    let new = tempfile::Builder::new().prefix(".new-").tempdir_in(parent).map_err(KernelError::file(parent))?;
+    let new =
+        tempfile::Builder::new().prefix(".new-").tempdir_in(parent).map_err(KernelError::file(parent))?;
     let image = fill(new.path())?;
     let inside = image.strip_prefix(new.path()).unwrap_or(&image).to_owned();
     if home.exists() {

@@ -9,7 +9,11 @@ use sha2::{Digest, Sha256};
 use super::{Kernel, KernelError, Package, cache};
 
 /// Fetches the newest image that the package index knows.
-pub(super) fn package(name: &str, package: &Package, say: &mut dyn FnMut(&str)) -> Result<Kernel, KernelError> {
+pub(super) fn package(
+    name: &str,
+    package: &Package,
+    say: &mut dyn FnMut(&str),
+) -> Result<Kernel, KernelError> {
     let image = newest(&package.apt, say)?;
     cache::put(name, |folder| {
         let archive = download(&image, folder, say)?;

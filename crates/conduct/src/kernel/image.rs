@@ -64,7 +64,8 @@ fn release(image: &Path) -> Result<String, KernelError> {
     if head.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
         return Err(wrong("it has no boot header; give the vmlinuz or bzImage of an x86-64 kernel"));
     }
-    let offset = head.get(VERSION..VERSION + 2).map_or(0, |word| usize::from(word[0]) | usize::from(word[1]) << 8);
+    let offset =
+        head.get(VERSION..VERSION + 2).map_or(0, |word| usize::from(word[0]) | usize::from(word[1]) << 8);
     let text = head.get(offset + SETUP..).filter(|_| offset != 0).unwrap_or_default();
     let release: Vec<u8> = text.iter().copied().take_while(|byte| byte.is_ascii_graphic()).collect();
     String::from_utf8(release).map_err(|_| wrong("its header names no release"))

@@ -113,9 +113,8 @@ fn start(
     let console = log("console.log");
     let places = Places { private: folder.path(), console: &console };
     let arguments = command_line::arguments(machine, chosen.accelerator, sharing, &places);
-    let begun = qemu(machine, around, &arguments, &log("qemu.log")).and_then(|qemu| {
-        connected(qemu, machine, folder.path(), deadline, &console, &log("qemu.log"))
-    });
+    let begun = qemu(machine, around, &arguments, &log("qemu.log"))
+        .and_then(|qemu| connected(qemu, machine, folder.path(), deadline, &console, &log("qemu.log")));
     let (qemu, control) = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -291,6 +290,11 @@ pub(super) fn words(log: &Path, lines: usize) -> String {
     let tail = text.get(text.len().saturating_sub(8 << 10)..).unwrap_or_default();
     let text = String::from_utf8_lossy(tail);
     let visible = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    let lines: Vec<String> = text.lines().rev().take(lines).map(|line| format!("  {}", visible(line))).collect();
-    if lines.is_empty() { "  (nothing)".into() } else { lines.into_iter().rev().collect::<Vec<_>>().join("\n") }
+    let lines: Vec<String> =
+        text.lines().rev().take(lines).map(|line| format!("  {}", visible(line))).collect();
+    if lines.is_empty() {
+        "  (nothing)".into()
+    } else {
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
 }

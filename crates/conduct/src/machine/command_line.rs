@@ -125,7 +125,8 @@ fn ports(line: &mut Line, places: &Places<'_>) {
     line.add("-serial", "chardev:console");
     line.add("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));
     line.add("-device", "virtio-serial-pci,id=ports");
-    for (id, device) in [("control", "virtserialport"), ("agent", "virtserialport"), ("shell", "virtconsole")] {
+    for (id, device) in [("control", "virtserialport"), ("agent", "virtserialport"), ("shell", "virtconsole")]
+    {
         line.add("-chardev", format!("socket,id={id},path={},server=on,wait=off", socket(id)));
         let name = match id {
             "control" => format!(",name={CONTROL_PORT}"),

@@ -77,7 +77,12 @@ impl Disk {
     pub fn thrown_away(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let qcow2 = path.extension().is_some_and(|ending| ending == "qcow2");
-        Disk { path, format: if qcow2 { "qcow2" } else { "raw" }.into(), cache: "writeback".into(), snapshot: true }
+        Disk {
+            path,
+            format: if qcow2 { "qcow2" } else { "raw" }.into(),
+            cache: "writeback".into(),
+            snapshot: true,
+        }
     }
 }
 

@@ -17,7 +17,10 @@ pub struct Guest {
     pub(super) chosen: Chosen,
     pub(super) qemu: Child,
     pub(super) server: Option<Child>,
-    #[expect(dead_code, reason = "held, not read: the folder's lock is free when nobody holds the guest any more")]
+    #[expect(
+        dead_code,
+        reason = "held, not read: the folder's lock is free when nobody holds the guest any more"
+    )]
     pub(super) lock: std::fs::File,
     pub(super) folder: Option<TempDir>,
     pub(super) control: UnixStream,
@@ -93,7 +96,7 @@ impl Guest {
     /// Leaves it running: `perflab vm list` shows it, `perflab vm stop` ends it.
     pub fn leave(mut self) -> Note {
         if let Some(folder) = self.folder.take() {
-            folder.keep();
+            let _ = folder.keep();
         }
         self.note.clone()
     }

@@ -22,7 +22,8 @@ pub(super) struct Monitor {
 impl Monitor {
     /// Connects and greets.
     pub(super) fn connect(name: &str, socket: &Path) -> Result<Monitor, MachineError> {
-        let failed = |error: std::io::Error| MachineError::Monitor { name: name.into(), reason: error.to_string() };
+        let failed =
+            |error: std::io::Error| MachineError::Monitor { name: name.into(), reason: error.to_string() };
         let stream = UnixStream::connect(socket).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         let mut monitor = Monitor { name: name.into(), stream: BufReader::new(stream) };

@@ -49,7 +49,9 @@ pub fn home() -> Result<PathBuf, MachineError> {
         |runtime| PathBuf::from(runtime).join("perflab"),
     );
     match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(MachineError::file(&path)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(MachineError::file(&path)(error));
+        }
         _ => {}
     }
     let found = fs::symlink_metadata(&path).map_err(MachineError::file(&path))?;
@@ -104,7 +106,9 @@ const YOUNG: Duration = Duration::from_secs(10);
 
 /// Removes a folder that nobody holds: its guest is gone.
 fn forget(folder: &Path) {
-    let age = fs::metadata(folder).and_then(|found| found.modified()).map(|made| made.elapsed().unwrap_or_default());
+    let age = fs::metadata(folder)
+        .and_then(|found| found.modified())
+        .map(|made| made.elapsed().unwrap_or_default());
     if age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok() {
         // Left over, it is found again by the next list.
         let _ = fs::remove_dir_all(folder);
@@ -156,5 +160,9 @@ pub fn stop(note: &Note) -> Result<(), MachineError> {
         std::thread::sleep(Duration::from_millis(5));
     }
     // The perflab that holds it removes it itself.
-    if claim(&folder).is_ok() { fs::remove_dir_all(&folder).map_err(MachineError::file(&folder)) } else { Ok(()) }
+    if claim(&folder).is_ok() {
+        fs::remove_dir_all(&folder).map_err(MachineError::file(&folder))
+    } else {
+        Ok(())
+    }
 }

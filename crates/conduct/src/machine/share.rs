@@ -1,8 +1,10 @@
 //! The host's root for a guest, read-only.
 
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::command_line::Sharing;
 use super::launch::{self, Manner};
@@ -40,8 +42,8 @@ fn server() -> Option<PathBuf> {
     SERVERS.iter().map(PathBuf::from).find(|path| path.is_file())
 }
 
-/// Starts virtiofsd on `socket`. It sees every file system read-only: what the guest's kernel asks it for is the
-/// guest's to say.
+/// Starts virtiofsd on `socket`, which it gets as its standard input: it sees every file system read-only, as what the
+/// guest's kernel asks it for is the guest's to say, so it could not make one.
 pub(super) fn serve(
     machine: &Machine,
     perflab: &Path,
@@ -49,40 +51,32 @@ pub(super) fn serve(
     log: &Path,
     stays: bool,
 ) -> Result<Child, MachineError> {
-    let missing = MachineError::NotInstalled { program: "virtiofsd", hint: "it is part of qemu-system-common, or a package of its own" };
-    let server = server().ok_or(missing)?;
+    let hint = "it is part of qemu-system-common, or a package of its own";
+    let server = server().ok_or(MachineError::NotInstalled { program: "virtiofsd", hint })?;
+    let listener = UnixListener::bind(socket).map_err(MachineError::file(socket))?;
+    let output = File::create(log).map_err(MachineError::file(log))?;
+    let errors = output.try_clone().map_err(MachineError::file(log))?;
     let manner = Manner { read_only: rustix::process::geteuid().is_root(), stays };
     let mut command = launch::command(perflab, manner);
-    command.arg(&server).args(arguments(&server, socket));
-    let log = std::fs::File::create(log).map_err(MachineError::file(log))?;
-    let errors = log.try_clone().map_err(MachineError::file(&server))?;
-    command.stdin(Stdio::null()).stdout(log).stderr(errors);
-    let started = |source| MachineError::Start { program: server.display().to_string(), source };
-    let mut child = launch::spawn(command).map_err(started)?;
-    let begun = Instant::now();
-    while !socket.exists() {
-        let ended = child.try_wait().map_err(started)?;
-        if ended.is_some() || begun.elapsed() > Duration::from_secs(20) {
-            let _ = child.kill();
-            let _ = child.wait();
-            let reason = format!("{} did not start", server.display());
-            return Err(MachineError::NoShare { name: machine.name.clone(), reason });
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Ok(child)
+    command
+        .arg(&server)
+        .args(arguments(&server))
+        .stdin(OwnedFd::from(listener))
+        .stdout(output)
+        .stderr(errors);
+    let program = format!("{} for guest {}", server.display(), machine.name);
+    launch::spawn(command).map_err(|source| MachineError::Start { program, source })
 }
 
 /// The two servers understand different words.
-fn arguments(server: &Path, socket: &Path) -> Vec<String> {
-    let socket = socket.display();
+fn arguments(server: &Path) -> Vec<String> {
     let help = Command::new(server).arg("--help").stdin(Stdio::null()).output();
     let help = help.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let words = if help.contains("--shared-dir") {
         let sandbox = if rustix::process::geteuid().is_root() { "chroot" } else { "none" };
-        format!("--socket-path={socket} --shared-dir=/ --sandbox={sandbox} --cache=auto")
+        format!("--fd=0 --shared-dir=/ --sandbox={sandbox} --cache=auto")
     } else {
-        format!("--socket-path={socket} -o source=/ -o sandbox=chroot -o cache=auto")
+        "--fd=0 -o source=/ -o sandbox=chroot -o cache=auto".into()
     };
     words.split(' ').map(str::to_owned).collect()
 }

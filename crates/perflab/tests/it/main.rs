@@ -13,3 +13,4 @@ mod quickstart;
 mod runs;
 mod slab;
 mod studies;
+mod vm;

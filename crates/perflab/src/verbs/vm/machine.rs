@@ -1,0 +1,103 @@
+//! From the command line to a machine's description.
+
+use std::path::Path;
+
+use perflab_conduct::machine::{Disk, Machine, Node, RootKind, Wish};
+use perflab_model::Bytes;
+
+use crate::arguments::vm::{AcceleratorName, Boot};
+use crate::exit::Usage;
+use crate::verbs::kernel;
+
+/// The machine that the user describes.
+pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
+    let kernel = kernel::find(&wanted.kernel, wanted.modules.as_deref())?;
+    let name = wanted.name.clone().unwrap_or_else(|| name_of(&wanted.kernel));
+    let nodes = wanted.node.iter().map(|text| node(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut machine = Machine::new(name, kernel);
+    machine.cpus = if nodes.is_empty() { wanted.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
+    machine.memory = if nodes.is_empty() {
+        size(&wanted.memory)?
+    } else {
+        Bytes(nodes.iter().map(|node| node.memory.0).sum())
+    };
+    machine.nodes = nodes;
+    machine.append = wanted.append.clone();
+    machine.root = root(wanted)?;
+    machine.accelerator = match wanted.accelerator {
+        AcceleratorName::Best => Wish::Best,
+        AcceleratorName::Kvm => Wish::Kvm,
+        AcceleratorName::Tcg => Wish::Tcg,
+    };
+    machine.model = wanted.cpu_model.clone();
+    machine.pin = wanted.pin.clone();
+    machine.huge_pages = wanted.huge_pages.as_deref().map(size).transpose()?;
+    machine.disks = wanted.disk.iter().map(|text| disk(text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(machine)
+}
+
+/// A recipe's name, or the file's: `bzImage`. It becomes a host name and part of sockets' names.
+fn name_of(kernel: &str) -> String {
+    let base =
+        Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
+}
+
+fn size(text: &str) -> Result<Bytes, Usage> {
+    Bytes::parse(text).map_err(|error| Usage::new(error.to_string(), "write, for example, 512MiB"))
+}
+
+fn root(wanted: &Boot) -> Result<RootKind, Usage> {
+    match wanted.root.as_str() {
+        "host" => Ok(RootKind::Host),
+        "bare" => {
+            let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
+            Ok(RootKind::Bare {
+                programs: [command].into_iter().chain(wanted.with.iter().cloned()).collect(),
+            })
+        }
+        image => {
+            let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
+            let partition = partition.parse();
+            match partition {
+                Ok(partition) if Path::new(path).is_file() => {
+                    Ok(RootKind::Image { disk: Disk::thrown_away(path), partition })
+                }
+                _ => Err(Usage::new(
+                    format!("`{image}` is no root for a guest"),
+                    "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
+                )),
+            }
+        }
+    }
+}
+
+/// `2:1GiB:0`
+fn node(text: &str) -> Result<Node, Usage> {
+    let wrong = || {
+        Usage::new(
+            format!("`{text}` is no NUMA node"),
+            "write CPUS:MEMORY or CPUS:MEMORY:HOST-NODE, as 2:1GiB:0",
+        )
+    };
+    let mut parts = text.split(':');
+    let cpus = parts.next().and_then(|cpus| cpus.parse().ok()).ok_or_else(wrong)?;
+    let memory = parts.next().and_then(|size| Bytes::parse(size).ok()).ok_or_else(wrong)?;
+    let host = parts.next().map(|host| host.parse().map_err(|_| wrong())).transpose()?;
+    Ok(Node { cpus, memory, host })
+}
+
+const CACHES: &[&str] = &["none", "writeback", "writethrough", "directsync", "unsafe"];
+
+/// `scratch.qcow2:none`
+fn disk(text: &str) -> Result<Disk, Usage> {
+    let (path, cache) = match text.rsplit_once(':') {
+        Some((path, cache)) if CACHES.contains(&cache) => (path, cache),
+        _ => (text, "writeback"),
+    };
+    if !Path::new(path).is_file() {
+        let hint = format!("write IMAGE or IMAGE:CACHE, with one of {}", CACHES.join(", "));
+        return Err(Usage::new(format!("there is no disk image {path}"), hint));
+    }
+    Ok(Disk { cache: cache.into(), ..Disk::thrown_away(path) })
+}

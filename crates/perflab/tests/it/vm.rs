@@ -1,0 +1,266 @@
+//! Real guests: QEMU boots Debian's cloud kernel, by KVM where it runs code, else by TCG.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::laboratory::{Said, is_root, said, skip};
+
+/// A laboratory whose guests are nobody else's.
+struct Guests {
+    home: tempfile::TempDir,
+}
+
+impl Guests {
+    /// None, said visibly, where the machine cannot boot guests.
+    fn new(test: &str) -> Option<Guests> {
+        let qemu = Command::new("qemu-system-x86_64").arg("--version").output().is_ok();
+        if !qemu || !is_root() {
+            skip(test, "needs qemu-system-x86 and root");
+            return None;
+        }
+        kernel();
+        Some(Guests { home: tempfile::Builder::new().prefix("pv").tempdir().unwrap() })
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
+        command.args(words).stdin(Stdio::null()).current_dir("/");
+        command.env("XDG_RUNTIME_DIR", self.home.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Said {
+        said(self.command(words).output().unwrap())
+    }
+
+    /// A guest that sleeps, once its command runs.
+    fn sleeping(&self) -> Child {
+        let script = "echo awake; exec sleep 1000";
+        let mut command =
+            self.command(&["vm", "boot", "--root", "bare", "--with", "sleep", "--", "sh", "-c", script]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = [0; 6];
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        assert_eq!(&line, b"awake\n");
+        child
+    }
+
+    /// Processes that have this laboratory in their command line: QEMU, virtiofsd, launchers.
+    fn processes(&self) -> Vec<u32> {
+        let mark = self.home.path().to_str().unwrap().as_bytes();
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let ours = |pid: &u32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.windows(mark.len()).any(|window| window == mark)
+        };
+        pids.filter(ours).collect()
+    }
+
+    /// Processes, folders, sockets and mounts that are left.
+    fn left(&self) -> Vec<String> {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        let mounts = mounts.lines().filter(|line| line.contains(self.home.path().to_str().unwrap()));
+        let folders = fs::read_dir(self.home.path().join("perflab")).into_iter().flatten().flatten();
+        let mut left: Vec<String> = mounts.map(str::to_owned).collect();
+        left.extend(folders.map(|entry| entry.path().display().to_string()));
+        left.extend(self.processes().iter().map(|pid| format!("process {pid}")));
+        left
+    }
+
+    fn nothing_is_left(&self) {
+        // A killed process takes a moment to go.
+        let begun = Instant::now();
+        while !self.left().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(self.left(), Vec::<String>::new());
+    }
+}
+
+/// Debian's cloud kernel, fetched once for all tests and runs.
+fn kernel() -> PathBuf {
+    static KERNEL: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let perflab = || Command::new(env!("CARGO_BIN_EXE_perflab"));
+        let shown =
+            said(perflab().args(["kernel", "show", "debian-cloud", "--format", "csv"]).output().unwrap());
+        let image = shown.out.lines().find_map(|line| line.strip_prefix("image,").map(PathBuf::from));
+        image.unwrap_or_else(|| {
+            let fetched = said(perflab().args(["kernel", "fetch", "debian-cloud"]).output().unwrap());
+            assert_eq!(fetched.code, Some(0), "{}", fetched.err);
+            PathBuf::from(fetched.out.trim())
+        })
+    };
+    KERNEL.get_or_init(find).clone()
+}
+
+#[test]
+fn a_command_under_another_kernel_is_as_if_it_ran_here() {
+    let Some(guests) = Guests::new("a_command_under_another_kernel_is_as_if_it_ran_here") else { return };
+    let script = "uname -r; cat; echo wrong >&2; touch /usr/perflab-test && ls /usr/perflab-test; \
+                  dd if=/dev/zero of=/tmp/full bs=1M 2>/dev/null || echo full; ip -o addr show lo | grep -c 127.0.0.1; exit 7";
+    let mut child = guests
+        .command(&["vm", "boot", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"through and through\n").unwrap();
+    let ended = said(child.wait_with_output().unwrap());
+    let release =
+        kernel().file_name().unwrap().to_str().unwrap().strip_prefix("vmlinuz-").unwrap().to_owned();
+    let wanted = format!("{release}\nthrough and through\n/usr/perflab-test\nfull\n1\n");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(7), wanted.as_str()), "{}", ended.err);
+    assert!(ended.err.contains("wrong\n"), "{}", ended.err);
+    assert!(
+        ended.err.contains("with kvm (/dev/kvm") || ended.err.contains("with tcg (/dev/kvm"),
+        "{}",
+        ended.err
+    );
+    assert!(!Path::new("/usr/perflab-test").exists(), "the host's root is read-only");
+    guests.nothing_is_left();
+}
+
+#[test]
+fn four_guests_at_once_each_with_its_own_end() {
+    let Some(guests) = Guests::new("four_guests_at_once_each_with_its_own_end") else { return };
+    let children: Vec<Child> = ["exit 0", "exit 3", "kill -9 $$", "head -c 300000 /dev/zero | wc -c"]
+        .iter()
+        .map(|script| {
+            let words =
+                ["vm", "boot", "--root", "bare", "--with", "head", "--with", "wc", "--", "sh", "-c", script];
+            guests.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let ended: Vec<Said> =
+        children.into_iter().map(|child| said(child.wait_with_output().unwrap())).collect();
+    let codes: Vec<Option<i32>> = ended.iter().map(|one| one.code).collect();
+    assert_eq!(codes, [Some(0), Some(3), Some(137), Some(0)], "{}", ended[3].err);
+    assert_eq!(ended[3].out, "300000\n");
+    guests.nothing_is_left();
+}
+
+#[test]
+fn a_guest_that_dies_is_said_at_once() {
+    let Some(guests) = Guests::new("a_guest_that_dies_is_said_at_once") else { return };
+    let child = guests.sleeping();
+    let qemu = guests.processes();
+    assert!(!qemu.is_empty());
+    let begun = Instant::now();
+    for pid in qemu {
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid as i32).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+    }
+    let ended = said(child.wait_with_output().unwrap());
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("ended before its command"), "{}", ended.err);
+    guests.nothing_is_left();
+}
+
+#[test]
+fn interrupted_or_killed_perflab_leaves_nothing() {
+    let Some(guests) = Guests::new("interrupted_or_killed_perflab_leaves_nothing") else { return };
+    let (asked, mut killed) = (guests.sleeping(), guests.sleeping());
+    assert!(guests.left().len() >= 4, "{:?}", guests.left());
+    let pid = rustix::process::Pid::from_child(&asked);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_ne!(asked.wait_with_output().unwrap().status.code(), Some(0));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let begun = Instant::now();
+    while !guests.processes().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(guests.processes(), Vec::<u32>::new(), "QEMU ends with perflab, however that ends");
+    // The folder of a killed perflab's guest goes when the next one looks, unless it is brand-new.
+    let folder = fs::read_dir(guests.home.path().join("perflab")).unwrap().next().unwrap().unwrap().path();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+    guests.run(&["vm", "list"]);
+    guests.nothing_is_left();
+}
+
+#[test]
+fn a_kernel_that_panics_is_shown_with_its_last_words() {
+    let Some(guests) = Guests::new("a_kernel_that_panics_is_shown_with_its_last_words") else { return };
+    let ended = guests.run(&[
+        "vm",
+        "boot",
+        "--root",
+        "bare",
+        "--append",
+        "rdinit=/no-such-init root=/dev/none",
+        "--",
+        "true",
+    ]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("Kernel panic"), "{}", ended.err);
+    guests.nothing_is_left();
+    let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
+    assert!(Path::new(logs).join("debian-cloud.console.log").is_file());
+    fs::remove_dir_all(logs).unwrap();
+}
+
+#[test]
+fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
+    let Some(guests) = Guests::new("a_guest_that_stays_is_listed_has_a_shell_and_is_stopped") else { return };
+    let logs = guests.home.path().join("logs");
+    let words = ["vm", "boot", "--root", "bare", "--with", "uname", "--name", "box", "--stay", "--logs"];
+    let ended = said(guests.command(&words).arg(&logs).output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let id = ended.out.trim();
+    assert!(guests.run(&["vm", "list"]).out.contains(id));
+    let mut shell =
+        guests.command(&["vm", "shell", "box"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = shell.stdin.take().unwrap();
+    input.write_all(b"uname -r; echo do''ne\r").unwrap();
+    let mut heard = String::new();
+    let mut output = shell.stdout.take().unwrap();
+    let mut buffer = [0; 512];
+    while !heard.contains("done") {
+        let length = std::io::Read::read(&mut output, &mut buffer).unwrap();
+        assert!(length > 0, "{heard}");
+        heard.push_str(&String::from_utf8_lossy(&buffer[..length]));
+    }
+    assert!(heard.contains("cloud-amd64"), "{heard}");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    assert_eq!(guests.run(&["vm", "stop", id]).code, Some(0));
+    guests.nothing_is_left();
+    let gone = guests.run(&["vm", "stop", "box"]);
+    assert!(gone.code == Some(2) && gone.err.contains("no guest `box`"), "{}", gone.err);
+    assert!(fs::read_to_string(logs.join("box.console.log")).unwrap().contains("Linux version"));
+}
+
+#[test]
+fn bad_wishes_are_refused_before_anything_starts() {
+    let Some(guests) = Guests::new("bad_wishes_are_refused_before_anything_starts") else { return };
+    let refused = [
+        (&["--kernel", "debian-clod", "--", "true"][..], 2, "did you mean `debian-cloud`?"),
+        (&["--kernel", "/etc/passwd", "--", "true"], 3, "no kernel image"),
+        (&["--root", "no-such.qcow2", "--", "true"], 2, "is no root for a guest"),
+        (&["--memory", "lots", "--", "true"], 2, "not a size"),
+        (&["--node", "2:x", "--", "true"], 2, "is no NUMA node"),
+        (&["--root", "bare", "--", "no-such-program"], 3, "there is no program"),
+    ];
+    for (words, code, text) in refused {
+        let ended = guests.run(&[&["vm", "boot"], words].concat());
+        assert!(
+            ended.code == Some(code) && ended.err.contains(text),
+            "{words:?}: {:?} {}",
+            ended.code,
+            ended.err
+        );
+    }
+    guests.nothing_is_left();
+}
