@@ -13,7 +13,8 @@ const PAGES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Verbs whose `--help` is a page.
-const VERBS: &[&str] = &["", "run", "compare", "report", "show", "study", "workload", "vm boot", "kernel", "prune"];
+const VERBS: &[&str] =
+    &["", "run", "compare", "report", "show", "study", "workload", "vm boot", "kernel", "prune"];
 
 /// Writes all pages with the perflab that cargo builds.
 pub fn write() -> Result<()> {

@@ -31,8 +31,8 @@ impl Kernel {
         let release = release(image)?;
         let folder = Path::new("lib/modules").join(&release);
         let around = image.parent().and_then(Path::parent).map(|home| home.join(&folder));
-        let places = around.into_iter().chain([Path::new("/").join(&folder)]);
-        let found = places.filter(|place| !release.is_empty() && place.join("kernel").is_dir()).next();
+        let mut places = around.into_iter().chain([Path::new("/").join(&folder)]);
+        let found = places.find(|place| !release.is_empty() && place.join("kernel").is_dir());
         Ok(Kernel {
             name: image.display().to_string(),
             image: image.into(),

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
+use lzma_rust2::XzReader;
 
 use super::KernelError;
 
@@ -117,7 +117,10 @@ fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
             let mut content = Vec::new();
             flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut content).map(|_| content)
         }
-        Some("xz") => Command::new("xz").arg("-dc").arg(path).output().map(|output| output.stdout),
+        Some("xz") => {
+            let mut content = Vec::new();
+            XzReader::new(packed.as_slice(), true).read_to_end(&mut content).map(|_| content)
+        }
         _ => Ok(packed),
     };
     unpacked.map_err(KernelError::file(path))

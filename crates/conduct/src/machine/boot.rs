@@ -284,17 +284,20 @@ fn heard(control: &UnixStream) -> bool {
     poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0)
 }
 
-/// The last lines of a log as inert text: what a guest prints must not steer the user's terminal.
+/// The last lines of a log as inert text, what a guest prints must not steer the user's terminal; a panic's own line
+/// first, where the trace that follows it is longer.
 pub(super) fn words(log: &Path, lines: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
-    let tail = text.get(text.len().saturating_sub(8 << 10)..).unwrap_or_default();
+    let tail = text.get(text.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();
     let text = String::from_utf8_lossy(tail);
-    let visible = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    let lines: Vec<String> =
-        text.lines().rev().take(lines).map(|line| format!("  {}", visible(line))).collect();
-    if lines.is_empty() {
-        "  (nothing)".into()
-    } else {
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
-    }
+    let visible = |line: &str| format!("  {}", line.chars().filter(|c| !c.is_control()).collect::<String>());
+    let all: Vec<String> = text.lines().map(visible).filter(|line| !line.trim().is_empty()).collect();
+    let first = all.len().saturating_sub(lines);
+    let (before, last) = all.split_at(first);
+    let panic = before.iter().rev().find(|line| line.contains("Kernel panic"));
+    let shown: Vec<&str> = panic.into_iter().chain(last).map(String::as_str).collect();
+    if shown.is_empty() { "  (nothing)".into() } else { shown.join("\n") }
 }
+
+/// Bytes of a log that may hold its last words.
+const LAST_WORDS: usize = 16 << 10;
