@@ -292,13 +292,14 @@ pub struct Export {
 /// `perflab import`
 #[derive(Debug, Args)]
 pub struct Import {
-    /// A file that `perflab export` wrote, or what another tool wrote: a log directory of MMTests, a result folder of
-    /// lkp-tests, a log of /proc/slabinfo, a copy of /sys/kernel/slab
+    /// A file that `perflab export` wrote, or what another tool wrote: log directories of MMTests, result folders of
+    /// lkp-tests, reports of fio, perf stat, hyperfine, Google Benchmark, pyperf, Criterion, go test -bench, the Phoronix
+    /// Test Suite and sar, logs of /proc/slabinfo, copies of /sys/kernel/slab
     pub path: PathBuf,
     /// A name for the run (else what the files suggest, such as the directory of an MMTests run)
     #[arg(long)]
     pub label: Option<String>,
-    /// What the path is: mmtests, lkp, dump or sysfs (guessed where left out)
+    /// What the path is, such as mmtests, lkp or hyperfine (guessed where left out; a wrong one lists all)
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
     /// Page size of the machine that was recorded, such as 64KiB (else what the files say)

@@ -76,8 +76,8 @@ fn unreadable(path: &Path, took: &[Took]) -> ArchiveError {
     first.map_or_else(
         || nothing(path),
         |(file, first)| {
-            let reason = format!("no row in it can be read; line {}: {}", first.line, first.reason);
-            ArchiveError::foreign(file, None, reason)
+            let place = if first.line > 0 { format!("line {}: ", first.line) } else { String::new() };
+            ArchiveError::foreign(file, None, format!("no row in it can be read; {place}{}", first.reason))
         },
     )
 }

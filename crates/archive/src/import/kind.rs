@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Options, Source, dump, lkp, mmtests, sysfs};
+use super::{Options, Source, dump, lkp, mmtests, sysfs, tools};
 use crate::ArchiveError;
 
 /// A kind of foreign result.
@@ -11,6 +11,26 @@ use crate::ArchiveError;
 pub enum Kind {
     /// The log directory of one MMTests run.
     Mmtests,
+    /// fio's JSON.
+    FioJson,
+    /// perf stat's JSON or separated fields.
+    PerfStat,
+    /// hyperfine's JSON.
+    Hyperfine,
+    /// Google Benchmark's JSON.
+    GoogleBenchmark,
+    /// pyperf's JSON.
+    Pyperf,
+    /// A folder of Criterion's results.
+    Criterion,
+    /// The text of `go test -bench`.
+    GoBench,
+    /// Phoronix Test Suite's `composite.xml`.
+    Phoronix,
+    /// sar's recording as JSON.
+    Sar,
+    /// lkp-tests' `stats.json` or `matrix.json`, alone.
+    LkpStats,
     /// The result folder of one lkp-tests run, or any part of it.
     Lkp,
     /// One log: `/proc/slabinfo` dumped once or again and again, or the kernel's slabinfo tool, or meminfo.
@@ -21,13 +41,38 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 4] = [Kind::Mmtests, Kind::Lkp, Kind::Dump, Kind::Sysfs];
+    pub const ALL: [Kind; 14] = [
+        Kind::Mmtests,
+        Kind::Lkp,
+        Kind::LkpStats,
+        Kind::FioJson,
+        Kind::PerfStat,
+        Kind::Hyperfine,
+        Kind::GoogleBenchmark,
+        Kind::Pyperf,
+        Kind::Criterion,
+        Kind::GoBench,
+        Kind::Phoronix,
+        Kind::Sar,
+        Kind::Dump,
+        Kind::Sysfs,
+    ];
 
     /// Its name on the command line and in facts.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Mmtests => "mmtests",
             Kind::Lkp => "lkp",
+            Kind::LkpStats => "lkp-stats",
+            Kind::FioJson => "fio",
+            Kind::PerfStat => "perf-stat",
+            Kind::Hyperfine => "hyperfine",
+            Kind::GoogleBenchmark => "google-benchmark",
+            Kind::Pyperf => "pyperf",
+            Kind::Criterion => "criterion",
+            Kind::GoBench => "go-bench",
+            Kind::Phoronix => "phoronix",
+            Kind::Sar => "sar",
             Kind::Dump => "dump",
             Kind::Sysfs => "sysfs",
         }
@@ -40,6 +85,16 @@ impl Kind {
             Kind::Lkp => {
                 "result folder of an lkp-tests run: slabinfo, slabinfo_tool, orders, job, meminfo, fsmark"
             }
+            Kind::LkpStats => "stats.json or matrix.json of lkp-tests",
+            Kind::FioJson => "output of fio --output-format=json",
+            Kind::PerfStat => "output of perf stat -j or -x",
+            Kind::Hyperfine => "output of hyperfine --export-json",
+            Kind::GoogleBenchmark => "output of Google Benchmark's --benchmark_format=json",
+            Kind::Pyperf => "JSON of pyperf",
+            Kind::Criterion => "target/criterion, or the project that holds it",
+            Kind::GoBench => "output of go test -bench",
+            Kind::Phoronix => "composite.xml of the Phoronix Test Suite",
+            Kind::Sar => "output of sadf -j",
             Kind::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
             Kind::Sysfs => "copy of /sys/kernel/slab",
         }
@@ -52,15 +107,9 @@ impl Kind {
     pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
         let found = std::fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if found.is_file() {
-            return Ok(Kind::Dump);
+            return Ok(tools::guess(path)?.unwrap_or(Kind::Dump));
         }
-        let known = [
-            (Kind::Mmtests, mmtests::looks(path)),
-            (Kind::Lkp, lkp::looks(path)),
-            (Kind::Sysfs, sysfs::looks(path)),
-        ];
-        let kind = known.into_iter().find(|(_, looks)| *looks).map(|(kind, _)| kind);
-        kind.ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
+        folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
     }
 
     /// The results that `path` holds: itself, or where it is a folder of several (`work/log` of MMTests), each of them.
@@ -83,17 +132,34 @@ impl Kind {
         match self {
             Kind::Mmtests => mmtests::open(path, options),
             Kind::Lkp => lkp::open(path, options),
+            Kind::Criterion => tools::open_criterion(path, options),
             Kind::Dump => dump::open(path, options),
             Kind::Sysfs => sysfs::open(path, options),
+            _ => tools::open(self, path, options),
         }
     }
+}
+
+/// What a folder is.
+fn folder(path: &Path) -> Option<Kind> {
+    type Looks = fn(&Path) -> bool;
+    let known: [(Kind, Looks); 4] = [
+        (Kind::Mmtests, mmtests::looks),
+        (Kind::Lkp, lkp::looks),
+        (Kind::Criterion, tools::looks_like_criterion),
+        (Kind::Sysfs, sysfs::looks),
+    ];
+    known.into_iter().find(|(_, looks)| looks(path)).map(|(kind, _)| kind)
 }
 
 /// Why a folder is none of the kinds.
 fn strange(path: &Path) -> String {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    if let Some(result) = entries.map(|entry| entry.path()).find(|entry| entry.is_dir() && lkp::looks(entry))
-    {
+    let inner = entries.map(|entry| entry.path()).find(|entry| match entry.is_dir() {
+        true => folder(entry).is_some(),
+        false => matches!(tools::guess(entry), Ok(Some(_))),
+    });
+    if let Some(result) = inner {
         return format!("it holds results and is none: import them one by one, such as {}", result.display());
     }
     let kinds = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));

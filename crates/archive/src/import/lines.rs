@@ -101,6 +101,22 @@ impl Lines {
         Ok(Some(Line { number: self.number, text: text.trim_end_matches('\r'), whole }))
     }
 
+    /// The whole file as one text, lines of any length. One that is longer than `longest` bytes is refused, and so is a
+    /// packed one that breaks off.
+    pub(crate) fn whole(mut self, longest: u64) -> Result<String, ArchiveError> {
+        let most = longest.min(self.limit);
+        let read = self.reader.by_ref().take(most.saturating_add(1)).read_to_end(&mut self.bytes);
+        read.map_err(|error| match unpacking(&error) {
+            true => ArchiveError::foreign(&self.path, None, format!("it breaks off: {error}")),
+            false => ArchiveError::io("read", &self.path)(error),
+        })?;
+        if self.bytes.len() as u64 > most {
+            let reason = format!("it is longer than {most} bytes, so it is no report of a benchmark");
+            return Err(ArchiveError::foreign(&self.path, None, reason));
+        }
+        Ok(String::from_utf8_lossy(&self.bytes).into_owned())
+    }
+
     /// Reads a line into `bytes`; whether the file is over.
     fn fill(&mut self) -> Result<bool, ArchiveError> {
         if self.broken.is_some() {

@@ -19,17 +19,42 @@ use super::slabinfo::Slabinfo;
 use super::slabinfo_tool::SlabinfoTool;
 use super::story::Story;
 use super::took::{Read, Took};
+use super::tools::lkp_stats;
 use super::{Kind, Options, Source, dump, fsmark, orders, timed};
 use crate::ArchiveError;
 
 /// Files that make a folder one of lkp's.
-const MEMBERS: &[&str] =
-    &["slabinfo", "slabinfo_tool", "orders", "job.yaml", "job", "meminfo", "fsmark", "fsmark.time"];
+const MEMBERS: &[&str] = &[
+    "slabinfo",
+    "slabinfo_tool",
+    "orders",
+    "job.yaml",
+    "job",
+    "meminfo",
+    "fsmark",
+    "fsmark.time",
+    "stats.json",
+    "matrix.json",
+];
 /// The largest text that is kept with the run.
 const TEXT: u64 = 1 << 20;
 
+/// Whether a folder is the result of a run, or a result root with numbered ones in it.
 pub(crate) fn looks(path: &Path) -> bool {
-    MEMBERS.iter().any(|name| member(path, name).is_some())
+    !runs(path).is_empty()
+}
+
+/// The results of a folder: itself, or those that are numbered 0, 1, 2 in it.
+fn runs(path: &Path) -> Vec<PathBuf> {
+    if MEMBERS.iter().any(|name| member(path, name).is_some()) {
+        return vec![path.into()];
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let mut found: Vec<(u32, PathBuf)> = entries.filter_map(|path| Some((number(&path)?, path))).collect();
+    found.retain(|(_, path)| MEMBERS.iter().any(|name| member(path, name).is_some()));
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
 }
 
 fn member(path: &Path, name: &str) -> Option<PathBuf> {
@@ -72,8 +97,37 @@ impl Papers {
     }
 }
 
-/// The events of a folder.
+/// The events of a folder. Each run of a result root is a boot, as lkp boots for each.
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+    let mut whole: Option<Story> = None;
+    let mut feeds = Vec::new();
+    for (boot, folder) in (0..).zip(runs(path)) {
+        let results = whole.as_mut().map(|story| std::mem::take(&mut story.results)).unwrap_or_default();
+        let (mut story, of_run) = result(&folder, boot, results, options)?;
+        feeds.extend(of_run);
+        if let Some(first) = &mut whole {
+            first.results = std::mem::take(&mut story.results);
+            first.took.append(&mut story.took);
+            first.notes.append(&mut story.notes);
+        } else {
+            whole = Some(story);
+        }
+    }
+    let mut story = whole.unwrap_or_default();
+    if feeds.iter().all(Feed::is_over) && story.results.is_empty() {
+        return Err(ArchiveError::foreign(path, None, nothing(&feeds)));
+    }
+    story.notes.dedup();
+    Ok(Box::new(Session::new(Kind::Lkp, path, options, story, feeds)))
+}
+
+/// One run's result.
+fn result(
+    path: &Path,
+    boot: u32,
+    results: Results,
+    options: &Options,
+) -> Result<(Story, Vec<Feed>), ArchiveError> {
     let mut papers = Papers::default();
     let study_text = papers.text(path, "job.yaml", false)?;
     let job = Job::parse(&study_text);
@@ -83,26 +137,26 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     let told = options.page_size.map(dump::told);
     let stated = time.page_size.map(|bytes| PageSize { bytes, source: "fsmark.time".into() });
     let page = told.or(stated);
-    let mut story = told_by(path, &job, &result);
+    let mut story = Story { results, ..told_by(path, &job, &result) };
     let kernel = story.facts.get("kernel.release").map(ToString::to_string);
     let mut feeds = logs(path, page.as_ref(), kernel.as_deref())?;
+    if !feeds.is_empty() {
+        missing(path, &mut story);
+    }
     let found = page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story);
-    missing(path, &mut story);
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
     papers.took(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.took(path, "fsmark", "samples", values, (values == 0).then_some("it has no line of results"));
     papers.took(path, "fsmark.time", "samples", read, (read == 0).then_some("it has no known line"));
     let span = span(&report, &feeds);
-    story.results = results(report, time, span);
+    benchmark(report, time, span, boot, &mut story.results);
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
+    lkp_stats::beside(path, boot, &mut story)?;
     machine(&mut story, &job, &feeds, span);
     if let Some(file) = member(path, "orders") {
         feeds.insert(0, orders::open(&file, found)?);
     }
-    if feeds.iter().all(Feed::is_over) && story.results.is_empty() {
-        return Err(ArchiveError::foreign(path, None, nothing(&feeds)));
-    }
-    Ok(Box::new(Session::new(Kind::Lkp, path, options, story, feeds)))
+    Ok((story, feeds))
 }
 
 fn nothing(feeds: &[Feed]) -> String {
@@ -149,19 +203,24 @@ fn span(report: &fsmark::Report, feeds: &[Feed]) -> Option<Span> {
     feeds.iter().filter_map(Feed::first_time).min().and_then(|near| report.span(near))
 }
 
-fn results(report: fsmark::Report, time: timed::Timed, span: Option<Span>) -> Results {
-    let mut results = Results::default();
+/// What fs_mark and GNU time say of one run.
+fn benchmark(
+    report: fsmark::Report,
+    time: timed::Timed,
+    span: Option<Span>,
+    boot: u32,
+    results: &mut Results,
+) {
     let values: Vec<_> = report.values.into_iter().chain(time.values).collect();
     if !values.is_empty() {
         let case = results.case("fs_mark", IndexMap::new());
         results.parameters(case, report.parameters);
-        let execution = results.execution(case, 0, span);
+        let execution = results.execution(case, boot, span);
         for (metric, value) in values {
             let metric = results.metric(case, metric);
             results.sample(execution, metric, value, None);
         }
     }
-    results
 }
 
 /// Title, target and facts, from the job and the result path.

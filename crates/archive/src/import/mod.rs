@@ -15,6 +15,8 @@
 //! | `kind` | the kinds, and which one a path is |
 //! | `source` | what every kind gives |
 //! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
+//! | `tools` | the kinds that are one document: fio, perf stat, hyperfine, Google Benchmark and others |
+//! | `given` | a series that was read at once |
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed`, `vmstat_tool`, `iostat`, `mpstat`, `perf_stat_log`, `proc_vmstat` | a file's format each |
 //! | `stamp` | the time that MMTests puts before lines |
 //! | `format`, `log`, `lines`, `feed`, `session` | dumps after dumps, line by line; several logs in one order of time |
@@ -29,6 +31,7 @@ mod feed;
 mod foreign;
 mod format;
 mod fsmark;
+mod given;
 mod iostat;
 mod job;
 mod kind;
@@ -53,6 +56,7 @@ mod story;
 mod sysfs;
 mod timed;
 mod took;
+mod tools;
 mod vmstat_tool;
 
 pub use foreign::{Imported, Options, import_foreign};

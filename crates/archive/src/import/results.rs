@@ -43,6 +43,7 @@ pub(crate) struct Results {
     counts: Vec<u32>,
     metrics: Vec<Metric>,
     declared: IndexMap<String, Vec<Metric>>,
+    factors: IndexMap<String, Vec<String>>,
     executions: Vec<Execution>,
     samples: Vec<Measured>,
 }
@@ -60,11 +61,29 @@ impl Results {
 
     /// The case of that workload at that point, made where it is new.
     pub(crate) fn case(&mut self, workload: &str, point: IndexMap<String, Value>) -> CaseId {
+        self.case_at(workload, point, &[])
+    }
+
+    /// The same, under these levels of factors.
+    pub(crate) fn case_at(
+        &mut self,
+        workload: &str,
+        point: IndexMap<String, Value>,
+        levels: &[(&str, &str)],
+    ) -> CaseId {
         let (workload, uses) = (workload.to_owned(), workload.to_owned());
-        let (parameters, environment, levels) = (point.clone(), IndexMap::new(), IndexMap::new());
+        let (parameters, environment) = (point.clone(), IndexMap::new());
+        for (factor, level) in levels {
+            let known = self.factors.entry((*factor).to_owned()).or_default();
+            if !known.iter().any(|name| name == level) {
+                known.push((*level).to_owned());
+            }
+        }
+        let levels =
+            levels.iter().map(|(factor, level)| ((*factor).to_owned(), (*level).to_owned())).collect();
         let case = Case { workload, uses, point, parameters, environment, levels };
         let new = u32::try_from(self.cases.len()).unwrap_or(u32::MAX);
-        let number = *self.known.entry(case.subject()).or_insert(new);
+        let number = *self.known.entry(case.label()).or_insert(new);
         if number == new {
             self.cases.push(case);
             self.counts.push(0);
@@ -105,6 +124,15 @@ impl Results {
         ExecutionId(u32::try_from(self.executions.len() - 1).unwrap_or(u32::MAX))
     }
 
+    /// The only execution of a case, made where there is none yet.
+    pub(crate) fn same_or_next(&mut self, case: CaseId, span: Option<Span>) -> ExecutionId {
+        let known = self.executions.iter().position(|execution| execution.slot.case == case.0);
+        match known.and_then(|place| u32::try_from(place).ok()) {
+            Some(place) => ExecutionId(place),
+            None => self.execution(case, 0, span),
+        }
+    }
+
     /// Says that an execution failed.
     pub(crate) fn failed(&mut self, execution: ExecutionId, reason: &str) {
         if let Some(execution) = self.executions.get_mut(execution.0 as usize) {
@@ -131,6 +159,7 @@ impl Results {
         Plan {
             order: "sequential".into(),
             cases: self.cases.clone(),
+            factors: self.factors.clone(),
             slots: self.executions.iter().map(|execution| execution.slot).collect(),
             metrics: self.declared.clone(),
             ..Plan::default()

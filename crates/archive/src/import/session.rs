@@ -38,8 +38,9 @@ impl Session {
         mut feeds: Vec<Feed>,
     ) -> Self {
         agree(&mut feeds);
-        let times = feeds.iter().filter_map(Feed::first_time).chain(story.results.first_time());
-        let anchor = times.min().unwrap_or_else(|| undated(path, &mut story));
+        let times =
+            feeds.iter().filter_map(Feed::first_time).chain(story.results.first_time()).chain(story.begun);
+        let anchor = times.min().unwrap_or_else(|| undated(path, &mut story, !feeds.is_empty()));
         story.facts.add("import.kind", kind.name(), "perflab");
         story.facts.add("import.path", path.to_string_lossy().as_ref(), "perflab");
         let manifest = manifest(path, options, &story, &feeds, anchor);
@@ -144,12 +145,18 @@ impl Source for Session {
 }
 
 /// Without any time in the files, the run is dated by the file's own.
-fn undated(path: &Path, story: &mut Story) -> Nanos {
+fn undated(path: &Path, story: &mut Story, logs: bool) -> Nanos {
     let changed = std::fs::metadata(path).and_then(|found| found.modified()).ok();
     let since = changed.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     story.notes.push((
         "the files give no time: the run is dated by the file's last change".into(),
-        "put a line `time: EPOCH` before each dump, as in `(date +'time: %s'; cat /proc/slabinfo)`".into(),
+        match logs {
+            true => {
+                "put a line `time: EPOCH` before each dump, as in `(date +'time: %s'; cat /proc/slabinfo)`"
+            }
+            false => "copy such files with their times (cp -p), so that runs keep their order",
+        }
+        .into(),
     ));
     since.map_or(Nanos(0), Nanos::from)
 }
@@ -203,12 +210,13 @@ fn among(files: &[String]) -> String {
 fn unusable(took: &Took, root: &Path) -> Option<What> {
     let first = took.unusable.first().or(took.flagged.first())?;
     let (file, counts) = (within(took, root), took.counts());
-    let message = format!("{file}: {counts}; the first at line {}: {}", first.line, first.reason);
+    let place = if first.line > 0 { format!(" at line {}", first.line) } else { String::new() };
+    let message = format!("{file}: {counts}; the first{place}: {}", first.reason);
     let advice = match took.became {
         "slabinfo-tool" => {
             "flagged rows are used as they are; the tool reads a file for each number, one after the other"
         }
-        "samples" => "unusable rows are left out; look at the file there",
+        "samples" => "what is unusable or was not counted gives no sample; look at the file there",
         _ => "flagged rows say so in their column `flags`; look at the file where lines are unusable",
     };
     Some(What::Warning { message, advice: advice.into() })

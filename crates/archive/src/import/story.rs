@@ -33,6 +33,8 @@ pub(crate) struct Story {
     pub(crate) study_text: String,
     pub(crate) facts: Facts,
     pub(crate) results: Results,
+    /// When it all began, since 1970, where no result says it of itself.
+    pub(crate) begun: Option<Nanos>,
     /// Texts that are kept as they are: name, whether the benchmark wrote it, text.
     pub(crate) texts: Vec<(String, bool, String)>,
     /// What was taken of files that are no logs.

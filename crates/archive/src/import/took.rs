@@ -8,7 +8,7 @@ const KEPT: usize = 20;
 /// A line that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// Its number in the (unpacked) file, from 1.
+    /// Its number in the (unpacked) file, from 1; 0 where it is no line but a member of a document.
     pub line: u64,
     /// What is wrong with it.
     pub reason: String,

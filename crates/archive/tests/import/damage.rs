@@ -33,8 +33,8 @@ fn an_empty_log_is_refused() {
     let strange = bench.refused(bench.write("other/readme", "x").parent().unwrap());
     assert!(strange.starts_with("other: it looks like none of mmtests ("), "{strange}");
     assert!(bench.try_import(&bench.write("x", "").with_file_name("nobody")).is_err());
-    let above = bench.refused(bench.write("above/0/slabinfo", "").ancestors().nth(2).unwrap());
-    assert_eq!(above, "above: it holds results and is none: import them one by one, such as above/0");
+    let above = bench.refused(bench.write("above/first/slabinfo", "").ancestors().nth(2).unwrap());
+    assert_eq!(above, "above: it holds results and is none: import them one by one, such as above/first");
 }
 
 #[test]

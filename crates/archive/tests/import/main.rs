@@ -9,3 +9,4 @@ mod mmtests;
 mod mmtests_damage;
 mod sysfs;
 mod times;
+mod tools;

@@ -59,7 +59,8 @@ fn warn(context: &Context, imported: &Imported) {
     }
     for took in &imported.took {
         for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
-            eprintln!("warning: {}:{}: {}", took.file.display(), remark.line, remark.reason);
+            let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
+            eprintln!("warning: {}{line}: {}", took.file.display(), remark.reason);
         }
     }
     if imported.took.len() <= LISTED {

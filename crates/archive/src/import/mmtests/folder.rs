@@ -85,7 +85,7 @@ pub(super) fn plain(name: &str) -> &str {
 }
 
 /// Compares numbers within names as numbers.
-pub(super) fn natural(a: &str, b: &str) -> Ordering {
+pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
         let ((x, rest_x), (y, rest_y)) = (chunk(a), chunk(b));

@@ -20,4 +20,8 @@ mod sysbench;
 mod times;
 mod timestamps;
 
+pub(crate) use folder::natural;
 pub(crate) use open::{looks, open, runs};
+
+#[cfg(test)]
+mod tests;

@@ -24,10 +24,10 @@ use crate::ArchiveError;
 const STAMPS: &str = "tests-timestamp";
 
 /// Reads the logs of one benchmark.
-type Parser = fn(&Folder, &mut Bench<'_>) -> Result<(), ArchiveError>;
+pub(super) type Parser = fn(&Folder, &mut Bench<'_>) -> Result<(), ArchiveError>;
 
 /// How the name of a benchmark's folder begins, and what reads its logs.
-const BENCHMARKS: &[(&str, Parser)] = &[
+pub(super) const BENCHMARKS: &[(&str, Parser)] = &[
     ("hackbench", hackbench::read),
     ("netperf", netperf::read),
     ("stream", stream::read),

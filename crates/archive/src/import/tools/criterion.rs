@@ -1,0 +1,103 @@
+//! Criterion's results: `target/criterion/GROUP/FUNCTION/VALUE/new/sample.json` with `benchmark.json` beside it. A sample
+//! of Criterion's is the time of many iterations in a row, and gives their mean: one value.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Value as Parameter};
+use serde_json::Value;
+
+use super::super::mmtests::natural;
+use super::super::session::Session;
+use super::super::story::{Story, metric};
+use super::super::took::{Read, Took};
+use super::super::{Kind, Options, Source};
+use super::document::text;
+use super::{Document, left_out};
+use crate::ArchiveError;
+
+/// Folders between the given one and a result.
+const DEEPEST: usize = 8;
+
+/// Whether it is a folder with results of Criterion's.
+pub(crate) fn looks(path: &Path) -> bool {
+    !found(path).is_empty()
+}
+
+/// The folders `new` with a sample, of a project or of its `target/criterion`.
+fn found(path: &Path) -> Vec<PathBuf> {
+    let inner = path.join("target/criterion");
+    let mut folders = Vec::new();
+    search(if inner.is_dir() { &inner } else { path }, DEEPEST, &mut folders);
+    folders.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
+    folders
+}
+
+fn search(path: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
+    if path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file() {
+        folders.push(path.into());
+        return;
+    }
+    let Some(depth) = depth.checked_sub(1) else { return };
+    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    // `base` repeats an earlier `new`, `report` holds pictures.
+    let wanted = |path: &PathBuf| {
+        path.is_dir() && path.file_name().is_none_or(|name| name != "report" && name != "base")
+    };
+    entries.filter(wanted).for_each(|entry| search(&entry, depth, folders));
+}
+
+/// The events of all results.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
+    let mut story = Story {
+        title: "Criterion benchmarks".into(),
+        description: format!("Samples of Criterion, imported from {}.", path.display()),
+        target: "imported".into(),
+        ..Story::default()
+    };
+    for folder in found(path) {
+        let took = one(&folder, &mut story)?;
+        story.took.push(took);
+    }
+    if story.results.is_empty() {
+        return Err(ArchiveError::foreign(path, None, "there is no `new/sample.json` of Criterion's in it"));
+    }
+    Ok(Box::new(Session::new(Kind::Criterion, path, options, story, Vec::new())))
+}
+
+fn one(folder: &Path, story: &mut Story) -> Result<Took, ArchiveError> {
+    let file = folder.join("sample.json");
+    let mut took = Took::of(&file, "samples");
+    let named = folder.join("benchmark.json");
+    let about = if named.is_file() { Some(Document::read(&named)?) } else { None };
+    let sample = Document::read(&file)?;
+    let (Some(sample), Some(about)) = (sample.json(), about.as_ref().and_then(Document::json)) else {
+        left_out(&mut took, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
+        return Ok(took);
+    };
+    let pairs = [("function", "function_id"), ("value", "value_str")];
+    let value = |text: &str| text.parse().map_or_else(|_| Parameter::from(text), Parameter::Int);
+    let point = pairs.iter().map(|(ours, theirs)| ((*ours).to_owned(), text(about, theirs)));
+    let point = point.filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, value(text)));
+    let case = story.results.case(text(about, "group_id"), point.collect::<IndexMap<_, _>>());
+    let time = story.results.metric(case, metric("time", "ns", Direction::Lower, true));
+    let numbers = |name: &str| sample.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let (counts, times) = (numbers("iters"), numbers("times"));
+    if counts.len() != times.len() {
+        let reason = format!("it has {} counts of iterations and {} times", counts.len(), times.len());
+        left_out(&mut took, 0, reason);
+        return Ok(took);
+    }
+    for (count, total) in counts.iter().zip(times) {
+        match (count.as_f64(), total.as_f64()) {
+            (Some(count), Some(total)) if count >= 1.0 => {
+                let execution = story.results.execution(case, 0, None);
+                story.results.sample(execution, time, total / count, None);
+                took.count(0, Read::Used);
+            }
+            _ => left_out(&mut took, 0, "a sample has no iterations or no time".into()),
+        }
+    }
+    Ok(took)
+}

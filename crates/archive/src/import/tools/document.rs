@@ -1,0 +1,115 @@
+//! One document: its text, and what it is as JSON.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::super::lines::Lines;
+use super::Fault;
+use crate::ArchiveError;
+
+/// The longest document in bytes: it is held in memory, and what programs report of themselves is far smaller.
+const LONGEST: u64 = 256 << 20;
+/// Bytes that are looked at to see whether a file may be one.
+const HEAD: usize = 1 << 16;
+/// How lines of documents that are no JSON begin.
+const BEGINNINGS: [&str; 6] = ["Benchmark", "goos:", "pkg:", "# started on ", "<?xml", "<PhoronixTestSuite"];
+
+/// A file read whole.
+pub(crate) struct Document {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    json: Result<Value, Fault>,
+    /// Whether the last line ends.
+    pub(crate) whole: bool,
+}
+
+impl Document {
+    /// Whether the beginning of a file is one of a document; logs of dumps may be long and are never read whole.
+    pub(crate) fn may_be(path: &Path) -> bool {
+        let Ok(mut lines) = Lines::open(path) else { return false };
+        let mut seen = 0;
+        while let Ok(Some(line)) = lines.next() {
+            let text = line.text.trim_start();
+            if text.starts_with(['{', '[']) || BEGINNINGS.iter().any(|begin| text.starts_with(begin)) {
+                return true;
+            }
+            seen += line.text.len() + 1;
+            if seen > HEAD || text.starts_with("time:") || text.starts_with("slabinfo - version") {
+                return false;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
+        let text = Lines::open(path)?.whole(LONGEST)?;
+        let whole = text.ends_with('\n');
+        let json = json(&text);
+        Ok(Document { path: path.into(), text, json, whole })
+    }
+
+    /// A document of a text, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(text: &str) -> Self {
+        let (path, whole) = (PathBuf::from("document"), text.ends_with('\n'));
+        Document { path, text: text.into(), json: json(text), whole }
+    }
+
+    /// The document as JSON.
+    pub(crate) fn json(&self) -> Option<&Value> {
+        self.json.as_ref().ok()
+    }
+
+    /// Why it is no JSON although it begins as such.
+    pub(crate) fn broken(&self) -> Option<Fault> {
+        let begins = self.text.trim_start().starts_with(['{', '[']);
+        let fault = self.json.as_ref().err().filter(|_| begins)?;
+        Some(Fault { line: fault.line, reason: fault.reason.clone() })
+    }
+
+    /// The member of the object that the document is.
+    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
+        self.json()?.get(name)
+    }
+
+    /// The list of that name.
+    pub(crate) fn list(&self, name: &str) -> &[Value] {
+        self.member(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The lines with their numbers, from 1, and whether each ends.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (u64, &str, bool)> {
+        let last = self.text.lines().count() as u64;
+        (1..).zip(self.text.lines()).map(move |(number, text)| (number, text, self.whole || number < last))
+    }
+}
+
+/// Some programs put warnings before their JSON.
+fn json(text: &str) -> Result<Value, Fault> {
+    let mut before = 0;
+    let mut begin = None;
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with(['{', '[']) {
+            begin = Some(before);
+            break;
+        }
+        before += line.len();
+    }
+    let body = begin.and_then(|begin| text.get(begin..)).ok_or_else(|| Fault::new("it is no JSON"))?;
+    let skipped = text.get(..before).map_or(0, |before| before.lines().count());
+    serde_json::from_str(body).map_err(|error| Fault {
+        line: Some((skipped + error.line()) as u64),
+        reason: format!("it is no whole JSON: {error}"),
+    })
+}
+
+/// A finite number.
+pub(super) fn number(value: Option<&Value>) -> Option<f64> {
+    value?.as_f64().filter(|number| number.is_finite())
+}
+
+/// A text.
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or("")
+}

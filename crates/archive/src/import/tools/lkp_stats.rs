@@ -1,0 +1,138 @@
+//! lkp-tests' `stats.json` and `matrix.json`: every statistic of a run, or of each run of a result root, by a dotted name
+//! whose first part is the program that it is of. Each run is a boot, as lkp boots for each.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use perflab_model::Direction;
+use serde_json::Value;
+
+use super::super::feed::Feed;
+use super::super::results::ExecutionId;
+use super::super::story::{Story, metric};
+use super::super::took::{Read, Took};
+use super::document::number;
+use super::{Document, Fault, left_out};
+
+/// Parts of names of which more is better; they are looked at first.
+const HIGHER: &[&str] =
+    &["throughput", "iops", "bw", "bandwidth", "ops", "score", "tps", "qps", "files_per_sec", "MBps", "GBps"];
+/// Parts of names of which less is better.
+const LOWER: &[&str] = &["time", "latency", "lat", "elapsed_time", "elapsed", "stall", "usecs"];
+/// Programs whose statistics are of the machine or of the kernel, and not of a benchmark.
+const MONITORS: &[&str] = &[
+    "boot-time",
+    "cpuidle",
+    "interrupts",
+    "iostat",
+    "kmsg",
+    "dmesg",
+    "last_state",
+    "meminfo",
+    "mpstat",
+    "numa-meminfo",
+    "numa-numastat",
+    "numa-vmstat",
+    "perf-profile",
+    "perf-sched",
+    "perf-stat",
+    "proc-stat",
+    "proc-vmstat",
+    "sched_debug",
+    "slabinfo",
+    "softirqs",
+    "time",
+    "turbostat",
+    "uptime",
+    "vmstat",
+    "buddyinfo",
+    "diskstats",
+    "pagetypeinfo",
+    "zoneinfo",
+    "stderr",
+    "load_avg",
+    "latency_stats",
+    "nfsstat",
+    "kernel_selftests_time",
+];
+/// The units of GNU time's figures.
+const TIMES: &[&str] = &["elapsed_time", "system_time", "user_time"];
+
+pub(super) fn looks(document: &Document) -> bool {
+    let name = document.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let known = name.starts_with("stats.json") || name.starts_with("matrix.json");
+    let object = document.json().and_then(Value::as_object);
+    known && object.is_some_and(|object| object.keys().any(|key| key.contains('.')))
+}
+
+pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+    story.title = "lkp statistics".into();
+    add(document, 0, story, took);
+    Ok(Vec::new())
+}
+
+/// Reads a file that lies in a result folder; nothing where it is not there.
+pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) -> Result<(), crate::ArchiveError> {
+    for name in ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"] {
+        let file = folder.join(name);
+        if file.is_file() {
+            let document = Document::read(&file)?;
+            if let Some(fault) = document.broken() {
+                return Err(crate::ArchiveError::foreign(&file, fault.line, fault.reason));
+            }
+            let mut took = Took::of(&file, "samples");
+            add(&document, boot, story, &mut took);
+            story.took.push(took);
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn add(document: &Document, boot: u32, story: &mut Story, took: &mut Took) {
+    // One execution a program a run.
+    let mut executions: IndexMap<(String, u32), ExecutionId> = IndexMap::new();
+    for (name, value) in document.json().and_then(Value::as_object).into_iter().flatten() {
+        let Some((program, statistic)) = name.split_once('.') else {
+            left_out(took, 0, format!("`{name}` names no program"));
+            continue;
+        };
+        let single = std::slice::from_ref(value);
+        let runs = value.as_array().map_or(single, Vec::as_slice);
+        for (run, value) in (0..).zip(runs) {
+            let Some(value) = number(Some(value)) else {
+                left_out(took, 0, format!("`{name}` is no number in run {run}: {value}"));
+                continue;
+            };
+            let case = story.results.case(program, IndexMap::new());
+            let results = &mut story.results;
+            let key = (program.to_owned(), run);
+            let execution =
+                *executions.entry(key).or_insert_with(|| results.execution(case, boot + run, None));
+            let (unit, direction) = meaning(program, statistic);
+            let primary = direction != Direction::Neither && !MONITORS.contains(&program);
+            let id = results.metric(case, metric(statistic, unit, direction, primary));
+            results.sample(execution, id, value, None);
+            took.count(0, Read::Used);
+        }
+    }
+}
+
+/// The unit where the name tells it, and which way is good.
+fn meaning(program: &str, statistic: &str) -> (&'static str, Direction) {
+    let parts = || statistic.split(['.', '_', '-']).chain([statistic]);
+    let unit = match statistic {
+        _ if program == "time" && TIMES.contains(&statistic) => "s",
+        _ if statistic.ends_with("files_per_sec") => "files/s",
+        _ if statistic.ends_with('%') || statistic.contains("percent") => "%",
+        _ => "1",
+    };
+    let has = |known: &[&str]| parts().any(|part| known.contains(&part));
+    let direction = match (has(HIGHER), has(LOWER)) {
+        _ if MONITORS.contains(&program) => Direction::Neither,
+        (true, _) => Direction::Higher,
+        (false, true) => Direction::Lower,
+        (false, false) => Direction::Neither,
+    };
+    (unit, direction)
+}

@@ -1,0 +1,145 @@
+//! Phoronix Test Suite's `composite.xml`: each test's every run on each system. Systems become the levels of a factor,
+//! as comparing them is what such a file is for.
+
+use indexmap::IndexMap;
+use perflab_model::{Direction, Value as Parameter};
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use super::super::feed::Feed;
+use super::super::story::{Story, metric};
+use super::super::took::{Read, Took};
+use super::{Document, Fault, left_out};
+
+pub(super) fn looks(document: &Document) -> bool {
+    document.text.trim_start().starts_with('<') && document.text.contains("<PhoronixTestSuite")
+}
+
+/// One `Result`, its texts by element.
+#[derive(Debug, Default)]
+struct Test {
+    fields: IndexMap<String, String>,
+    entries: Vec<IndexMap<String, String>>,
+}
+
+impl Test {
+    fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
+    let (tests, title) = parse(&document.text)?;
+    if let Some(title) = title {
+        story.title = format!("Phoronix {title}");
+    }
+    tests.iter().for_each(|test| one(test, story, took));
+    Ok(Vec::new())
+}
+
+/// All results, and the title of the whole.
+fn parse(text: &str) -> Result<(Vec<Test>, Option<String>), Fault> {
+    let mut reader = Reader::from_str(text);
+    let (mut path, mut tests, mut title) = (Vec::<String>::new(), Vec::<Test>::new(), None);
+    let mut held = String::new();
+    loop {
+        let event = reader.read_event();
+        let fault = |reason: String, position: u64| {
+            let before = text.get(..usize::try_from(position).unwrap_or(0)).unwrap_or(text);
+            Fault { line: Some(before.matches('\n').count() as u64 + 1), reason }
+        };
+        match event.map_err(|error| fault(format!("it is no XML: {error}"), reader.error_position()))? {
+            Event::Start(tag) => {
+                path.push(tag.name().as_ref().to_owned());
+                held.clear();
+                begin(&path, &mut tests);
+            }
+            Event::Text(part) => held.push_str(&part),
+            Event::CData(part) => held.push_str(&part),
+            Event::GeneralRef(name) => held.push_str(entity(&name)),
+            Event::End(_) => {
+                end(&path, std::mem::take(&mut held), &mut tests, &mut title);
+                path.pop();
+            }
+            Event::Eof if path.is_empty() => return Ok((tests, title)),
+            Event::Eof => {
+                let open = path.join("/");
+                return Err(fault(format!("it ends inside of {open}: it is cut off"), text.len() as u64));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn entity(name: &str) -> &'static str {
+    match name {
+        "amp" => "&",
+        "lt" => "<",
+        "gt" => ">",
+        "quot" => "\"",
+        "apos" => "'",
+        _ => "?",
+    }
+}
+
+fn place(path: &[String]) -> Vec<&str> {
+    path.iter().skip(1).map(String::as_str).collect()
+}
+
+fn begin(path: &[String], tests: &mut Vec<Test>) {
+    match place(path)[..] {
+        ["Result"] => tests.push(Test::default()),
+        ["Result", "Data", "Entry"] => {
+            tests.last_mut().into_iter().for_each(|test| test.entries.push(IndexMap::new()));
+        }
+        _ => {}
+    }
+}
+
+fn end(path: &[String], text: String, tests: &mut [Test], title: &mut Option<String>) {
+    let text = text.trim().to_owned();
+    match place(path)[..] {
+        ["Generated", "Title"] => *title = Some(text),
+        ["Result", name] if name != "Data" => {
+            tests.last_mut().into_iter().for_each(|test| drop(test.fields.insert(name.into(), text.clone())));
+        }
+        ["Result", "Data", "Entry", name] => {
+            let entry = tests.last_mut().and_then(|test| test.entries.last_mut());
+            entry.into_iter().for_each(|entry| drop(entry.insert(name.into(), text.clone())));
+        }
+        _ => {}
+    }
+}
+
+fn one(test: &Test, story: &mut Story, took: &mut Took) {
+    let identifier = test.field("Identifier");
+    let workload = if identifier.is_empty() { test.field("Title") } else { identifier };
+    let direction = match test.field("Proportion") {
+        "HIB" => Direction::Higher,
+        "LIB" => Direction::Lower,
+        _ => Direction::Neither,
+    };
+    for entry in &test.entries {
+        let field = |name: &str| entry.get(name).map_or("", String::as_str);
+        let raw = Some(field("RawString")).filter(|raw| !raw.is_empty()).unwrap_or_else(|| field("Value"));
+        let system = field("Identifier");
+        let text = test.field("Description");
+        let point = (!text.is_empty()).then(|| ("test".to_owned(), Parameter::from(text)));
+        let case = story.results.case_at(workload, point.into_iter().collect(), &[("system", system)]);
+        let id = story.results.metric(case, metric("result", test.field("Scale"), direction, true));
+        for word in raw.split(':').map(str::trim) {
+            match word.parse::<f64>().ok().filter(|value| value.is_finite()) {
+                Some(value) => {
+                    let execution = story.results.execution(case, 0, None);
+                    story.results.sample(execution, id, value, None);
+                    took.count(0, Read::Used);
+                }
+                None => left_out(
+                    took,
+                    0,
+                    format!("{workload} on {system} has the result `{word}`, which is no number"),
+                ),
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What single tools report of themselves: recorded outputs of the tools, guessed and read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perflab_archive::{Imported, Kind};
+use perflab_model::{Direction, RunRecord, Sample};
+
+use super::bench::{Bench, column, messages, texts};
+
+fn recorded(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/tools").join(name)
+}
+
+fn json(name: &str) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(recorded(name)).unwrap()).unwrap()
+}
+
+/// The import of a recording, which is taken for that kind.
+fn import(bench: &Bench, name: &str, kind: Kind) -> (Imported, RunRecord) {
+    assert_eq!(Kind::guess(&recorded(name)).unwrap(), kind, "{name}");
+    let imported = bench.import(&recorded(name));
+    let record = imported.run.record().unwrap();
+    (imported, record)
+}
+
+fn samples<'a>(record: &'a RunRecord, case: &str, metric: &str) -> Vec<&'a Sample> {
+    let plan = &record.manifest.plan;
+    let of = |sample: &&Sample| plan.case(sample.case).unwrap().label() == case && sample.metric == metric;
+    record.samples.iter().filter(of).collect()
+}
+
+fn values(record: &RunRecord, case: &str, metric: &str) -> Vec<f64> {
+    samples(record, case, metric).into_iter().map(|sample| sample.value).collect()
+}
+
+fn meaning(sample: &Sample) -> (&str, Direction) {
+    (&sample.unit.0, sample.direction)
+}
+
+#[test]
+fn fio() {
+    let (_, record) = import(&Bench::new(), "fio.json", Kind::FioJson);
+    let theirs = json("fio.json");
+    let job = &theirs["jobs"][0]["read"];
+    let case = "fio job=randread way=read";
+    assert_eq!(values(&record, case, "iops"), [job["iops"].as_f64().unwrap()]);
+    assert_eq!(values(&record, case, "bandwidth"), [job["bw_bytes"].as_f64().unwrap()]);
+    let p99 = job["clat_ns"]["percentile"]["99.000000"].as_f64().unwrap() / 1000.0;
+    assert_eq!(values(&record, case, "latency-p99"), [p99]);
+    assert_eq!(meaning(samples(&record, case, "bandwidth")[0]), ("bytes/s", Direction::Higher));
+    assert_eq!(meaning(samples(&record, case, "latency-p99")[0]), ("us", Direction::Lower));
+    assert!(samples(&record, "fio job=randread way=write", "iops").is_empty(), "it wrote nothing");
+}
+
+#[test]
+fn perf_stat_of_a_command() {
+    let bench = Bench::new();
+    for name in ["perf-stat.json", "perf-stat.csv"] {
+        let (imported, record) = import(&bench, name, Kind::PerfStat);
+        assert_eq!(meaning(samples(&record, "perf-stat", "task-clock")[0]), ("ms", Direction::Neither));
+        assert!(values(&record, "perf-stat", "page-faults")[0] > 70.0);
+        assert!(samples(&record, "perf-stat", "cycles").is_empty(), "not supported is no 0");
+        assert!(messages(&imported)[0].contains("`cycles` was not counted"), "{name}");
+        assert_eq!(record.iterations.len(), 1);
+    }
+    let (_, record) = import(&bench, "perf-stat-repeat.csv", Kind::PerfStat);
+    assert_eq!(values(&record, "perf-stat", "task-clock"), [0.61]);
+}
+
+#[test]
+fn perf_stat_of_intervals() {
+    let bench = Bench::new();
+    let (imported, record) = import(&bench, "perf-stat-interval.json", Kind::PerfStat);
+    let series = imported.run.series("perf-stat").unwrap();
+    assert_eq!(texts(&imported.run, "perf-stat", "event").len(), 8);
+    let perflab_model::series::ColumnData::Float(values) = column(&series, "value") else {
+        panic!("a number")
+    };
+    assert_eq!(values[1], Some(78.0));
+    assert_eq!((series.at[2].0 - series.at[0].0) / 1_000_000, 100);
+    assert!(record.samples.is_empty());
+    let (imported, _) = import(&bench, "perf-stat-interval.csv", Kind::PerfStat);
+    assert_eq!(&texts(&imported.run, "perf-stat", "place")[..2], ["CPU0", "CPU1"]);
+}
+
+#[test]
+fn hyperfine() {
+    let (_, record) = import(&Bench::new(), "hyperfine.json", Kind::Hyperfine);
+    let theirs = json("hyperfine.json");
+    let times: Vec<f64> =
+        theirs["results"][0]["times"].as_array().unwrap().iter().map(|time| time.as_f64().unwrap()).collect();
+    let case = "hyperfine command=sleep 0.01 n=1";
+    assert_eq!(values(&record, case, "time"), times);
+    assert_eq!(meaning(samples(&record, case, "time")[0]), ("s", Direction::Lower));
+    let places: Vec<u32> = samples(&record, case, "time").iter().map(|sample| sample.iteration).collect();
+    assert_eq!(places, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn google_benchmark() {
+    let bench = Bench::new();
+    let (imported, record) = import(&bench, "gbench.json", Kind::GoogleBenchmark);
+    let theirs = json("gbench.json");
+    let times: Vec<f64> = theirs["benchmarks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["run_name"] == "Fill/64" && one["run_type"] == "iteration")
+        .map(|one| one["real_time"].as_f64().unwrap())
+        .collect();
+    assert_eq!(values(&record, "Fill arguments=64", "real_time"), times);
+    assert_eq!(times.len(), 3);
+    assert_eq!(meaning(samples(&record, "Fill arguments=64", "real_time")[0]), ("ns", Direction::Lower));
+    assert_eq!(
+        meaning(samples(&record, "Fill arguments=64", "bytes_per_second")[0]),
+        ("bytes/s", Direction::Higher)
+    );
+    assert_eq!(meaning(samples(&record, "Fill arguments=64", "allocations")[0]), ("1", Direction::Neither));
+    assert!(
+        !messages(&imported).iter().any(|message| message.contains("give no time")),
+        "the context has a date"
+    );
+    let (imported, record) = import(&bench, "gbench-aggregates.json", Kind::GoogleBenchmark);
+    assert_eq!(values(&record, "Fill arguments=4096", "real_time").len(), 1);
+    assert!(messages(&imported).iter().any(|message| message.contains("aggregates only")));
+}
+
+/// The values of one process share a boot.
+#[test]
+fn pyperf() {
+    let (_, record) = import(&Bench::new(), "pyperf.json", Kind::Pyperf);
+    let places: Vec<(u32, u32)> =
+        samples(&record, "list", "time").iter().map(|s| (s.boot, s.iteration)).collect();
+    assert_eq!(places, [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4), (1, 5)]);
+    let first = json("pyperf.json")["benchmarks"][0]["runs"][0]["values"][0].as_f64().unwrap();
+    assert_eq!(values(&record, "list", "time")[0], first);
+}
+
+#[test]
+fn criterion() {
+    let (_, record) = import(&Bench::new(), "criterion", Kind::Criterion);
+    let theirs = json("criterion/sum/fold/64/new/sample.json");
+    let [times, counts] = ["times", "iters"].map(|name| theirs[name].as_array().unwrap().clone());
+    let wanted: Vec<f64> = times
+        .iter()
+        .zip(&counts)
+        .map(|(time, count)| time.as_f64().unwrap() / count.as_f64().unwrap())
+        .collect();
+    assert_eq!(values(&record, "sum function=fold value=64", "time"), wanted);
+    assert_eq!(values(&record, "sum function=fold value=4096", "time").len(), 10);
+}
+
+#[test]
+fn go_benchmarks() {
+    let (_, record) = import(&Bench::new(), "go.txt", Kind::GoBench);
+    assert_eq!(values(&record, "Ring n=16 procs=2", "time"), [6202.0, 6195.0, 7124.0]);
+    assert_eq!(meaning(samples(&record, "Ring n=16 procs=2", "allocated")[0]), ("B/op", Direction::Lower));
+    assert_eq!(meaning(samples(&record, "Repeat procs=2", "throughput")[0]), ("MB/s", Direction::Higher));
+    assert_eq!(record.manifest.facts.get("go.os").unwrap().to_string(), "linux");
+}
+
+/// Systems are levels; a result that is none is named and no 0.
+#[test]
+fn phoronix() {
+    let (imported, record) = import(&Bench::new(), "composite.xml", Kind::Phoronix);
+    let case = "pts/compress-7zip-1.10.0 test=Test: Compression Rating system=linux-6.18";
+    assert_eq!(values(&record, case, "result"), [10500.0, 10521.0, 10512.0]);
+    assert_eq!(meaning(samples(&record, case, "result")[0]), ("MIPS", Direction::Higher));
+    let build = "pts/build-linux-kernel-1.15.0 test=Build: defconfig system=linux-6.1";
+    assert_eq!(meaning(samples(&record, build, "result")[0]), ("Seconds", Direction::Lower));
+    assert_eq!(record.manifest.plan.factors["system"], ["linux-6.1", "linux-6.18"]);
+    assert!(messages(&imported)[0].contains("on linux-6.18 has the result ``"));
+}
+
+#[test]
+fn sar() {
+    let bench = Bench::new();
+    let (imported, record) = import(&bench, "sar.json", Kind::Sar);
+    assert_eq!(imported.run.monitors().unwrap(), ["sar-cpu", "sar-disk", "sar-memory", "sar-net"]);
+    let series = imported.run.series("sar-cpu").unwrap();
+    assert_eq!(series.at.len(), 3);
+    let perflab_model::series::ColumnData::Float(user) = column(&series, "user") else { panic!("a number") };
+    let theirs = json("sar.json");
+    let statistics = &theirs["sysstat"]["hosts"][0]["statistics"];
+    assert_eq!(user[0], statistics[0]["cpu-load"][0]["user"].as_f64());
+    assert!(texts(&imported.run, "sar-disk", "disk-device").contains(&"vda".into()));
+    assert_eq!(record.manifest.target, "vm");
+}
+
+#[test]
+fn lkp_statistics() {
+    let bench = Bench::new();
+    let (_, record) = import(&bench, "stats.json", Kind::LkpStats);
+    let throughput = samples(&record, "hackbench", "throughput")[0];
+    assert_eq!(
+        (throughput.value, throughput.direction, throughput.primary),
+        (12345.6, Direction::Higher, true)
+    );
+    assert_eq!(meaning(samples(&record, "time", "elapsed_time")[0]), ("s", Direction::Neither));
+    let (imported, record) = import(&bench, "matrix.json", Kind::LkpStats);
+    let boots: Vec<u32> =
+        samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
+    assert_eq!(boots, [0, 1, 2]);
+    assert_eq!(values(&record, "perf-stat", "ps.cycles").len(), 2);
+    assert!(messages(&imported)[0].contains("`perf-stat.ps.cycles` is no number in run 2: null"));
+}
+
+/// A result root: each numbered folder is a boot of one run.
+#[test]
+fn lkp_result_roots() {
+    let bench = Bench::new();
+    for run in ["0", "2", "10"] {
+        bench.write(&format!("root/{run}/stats.json"), fs::read(recorded("stats.json")).unwrap());
+    }
+    let root = bench.write("root/avg.json", "{}").parent().unwrap().to_owned();
+    let imported = bench.import(&root);
+    assert_eq!(imported.kind, Kind::Lkp);
+    let record = imported.run.record().unwrap();
+    let boots: Vec<u32> =
+        samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
+    assert_eq!(boots, [0, 1, 2]);
+}
+
+/// Every recorded document, cut off anywhere, is refused with a line or gives no other number.
+#[test]
+fn documents_that_are_cut_off_are_named() {
+    let bench = Bench::new();
+    for name in [
+        "fio.json",
+        "hyperfine.json",
+        "gbench.json",
+        "pyperf.json",
+        "sar.json",
+        "composite.xml",
+        "stats.json",
+    ] {
+        let text = fs::read_to_string(recorded(name)).unwrap();
+        let file = bench.write(&format!("cut/{name}"), &text[..text.len() * 2 / 3]);
+        let refused = bench.refused(&file);
+        assert!(refused.starts_with(&format!("cut/{name}:")) && refused.contains("it "), "{refused}");
+    }
+    let go = fs::read_to_string(recorded("go.txt")).unwrap();
+    let cut = bench
+        .write("cut/go.txt", go.split("\nBenchmarkRepeat").next().unwrap().trim_end_matches(" allocs/op"));
+    let imported = bench.import(&cut);
+    assert_eq!(values(&imported.run.record().unwrap(), "Ring n=256 procs=2", "time").len(), 2);
+    assert_eq!(imported.took[0].rows_unusable, 1);
+}
