@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`monitor`] | one file of the kernel, its columns declared with unit and kind |
 //! | [`sampler`] | all monitors of a run on a thread of their own, each with its interval |
+//! | [`profile`] | sampled call stacks of kernel and processes |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`realtime`] | a moment in which nothing else may come first |
@@ -19,6 +20,7 @@ pub mod error;
 pub mod facts;
 pub mod kvm;
 pub mod monitor;
+pub mod profile;
 pub mod realtime;
 pub mod root;
 pub mod sampler;

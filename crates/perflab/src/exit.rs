@@ -96,5 +96,6 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
         || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
         || error.is::<perflab_stacks::StacksError>()
+        || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

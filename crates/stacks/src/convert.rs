@@ -120,9 +120,11 @@ impl Converter {
         self.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight });
     }
 
-    /// How many samples were taken and not given away.
-    pub fn held(&self) -> usize {
-        self.samples.len()
+    /// Forgets all processes: what happened to them since was not recorded.
+    pub(crate) fn forget_processes(&mut self) {
+        self.tasks.forget();
+        self.stacks.clear();
+        self.frames.retain(|(space, _), _| *space == 0);
     }
 
     /// Everything since the last batch, in order of time.

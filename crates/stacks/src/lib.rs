@@ -10,6 +10,7 @@
 //! | `folded` | `a;b;c 42`: what the collapse scripts of flame graphs write |
 //! | `perf_data`, `perf_layout` | what `perf record` writes; where a cut file ends |
 //! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
+//! | `live` | [`Live`]: recordings of `observe`, named |
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
 //! | [`events`] | what events cannot see |
 //! | [`imported`] | what every format gives |
@@ -23,6 +24,7 @@ pub mod read;
 mod convert;
 mod folded;
 mod kernel;
+mod live;
 mod machine;
 mod perf_data;
 mod perf_layout;
@@ -33,5 +35,6 @@ mod user;
 pub use convert::{Converter, Symbols};
 pub use error::StacksError;
 pub use imported::{Imported, Note, Place, Remark};
+pub use live::{Live, MappedFile, Process, Recording};
 pub use kernel::{KernelSymbols, KernelSymbolsError};
 pub use read::{Format, Options, read};

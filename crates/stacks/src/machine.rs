@@ -111,6 +111,11 @@ fn own_kernel(reading: &mut Reading) -> Option<KernelSymbols> {
     parsed.ok()
 }
 
+/// This machine's kernel with an installed vmlinux of it.
+pub(crate) fn with_own_vmlinux(kernel: KernelSymbols) -> KernelSymbols {
+    with_vmlinux(kernel, &Options::default(), &Machine::here().release)
+}
+
 /// The kernel's symbols with the vmlinux that was given, or that distributions install for this release.
 fn with_vmlinux(kernel: KernelSymbols, options: &Options, release: &str) -> KernelSymbols {
     let installed = || {

@@ -6,7 +6,7 @@
 use std::io::{Cursor, Read};
 
 use linux_perf_data::linux_perf_event_reader::{
-    AttrFlags, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
+    AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
 };
 use linux_perf_data::{AttributeDescription, DsoKey, PerfFile, PerfFileReader, PerfFileRecord};
 use perflab_model::profile::Profiled;
@@ -80,7 +80,7 @@ fn convert<R: Read>(
         };
         parsed.unwrap_or_else(|error| reading.unreadable(Place::Record(number), error));
     }
-    describe(&perf_file, records.lost, reading);
+    describe(&perf_file, records.lost(), reading);
     reading.begun = begun(&perf_file, &converter);
     reading.about.anchors = converter.anchors(&options.anchors);
     (reading.weaver, reading.samples) = converter.into_parts();
@@ -91,7 +91,7 @@ fn convert<R: Read>(
 fn asked(file: &PerfFile) -> Records {
     let all = file.event_attributes();
     let has_chains = all.iter().any(|one| one.attributes().sample_format.contains(SampleFormat::CALLCHAIN));
-    let period = match all.first().map(|one| &one.attributes().sampling_policy) {
+    let period = match all.iter().find(|one| counts(one)).map(|one| &one.attributes().sampling_policy) {
         Some(SamplingPolicy::Period(period)) => period.get(),
         _ => 1,
     };
@@ -129,17 +129,18 @@ fn describe(file: &PerfFile, lost: u64, reading: &mut Reading) {
     }
     let unreadable = reading.about.unreadable;
     reading.about = Profiled { source: "perf.data".into(), lost, unreadable, ..of_event(file) };
-    let events = file.event_attributes().len();
-    if events > 1 {
-        let names: Vec<String> = file.event_attributes().iter().map(name).collect();
-        let message =
-            format!("{events} events are in the file ({}); their samples are put together", names.join(", "));
+    let names: Vec<String> = file.event_attributes().iter().filter(|one| counts(one)).map(name).collect();
+    if names.len() > 1 {
+        let (events, all) = (names.len(), names.join(", "));
+        let message = format!("{events} events are in the file ({all}); their samples are put together");
         reading.note(message, "record one event at a time to tell them apart");
     }
 }
 
 fn of_event(file: &PerfFile) -> Profiled {
-    let Some(first) = file.event_attributes().first() else { return Profiled::default() };
+    let Some(first) = file.event_attributes().iter().find(|one| counts(one)) else {
+        return Profiled::default();
+    };
     let attributes = first.attributes();
     let event = name(first);
     let frequency = match attributes.sampling_policy {
@@ -158,8 +159,20 @@ fn of_event(file: &PerfFile) -> Profiled {
     Profiled { event, frequency, unit: Unit::new(unit), hides, ..Profiled::default() }
 }
 
+/// Whether an event gives samples: perf opens a dummy one beside, for mappings and names.
+fn counts(event: &AttributeDescription) -> bool {
+    !matches!(event.attributes().type_, PerfEventType::Software(SoftwareCounterType::Dummy))
+}
+
+/// The event's name; from its type where the file was cut before the names.
 fn name(event: &AttributeDescription) -> String {
-    event.name().map_or_else(|| format!("{:?}", event.attributes().type_), str::to_owned)
+    let of_type = || match event.attributes().type_ {
+        PerfEventType::Software(SoftwareCounterType::CpuClock) => "cpu-clock".to_owned(),
+        PerfEventType::Software(SoftwareCounterType::TaskClock) => "task-clock".to_owned(),
+        PerfEventType::Hardware(HardwareEventId::CpuCycles, _) => "cycles".to_owned(),
+        ref other => format!("{other:?}"),
+    };
+    event.name().map_or_else(of_type, str::to_owned)
 }
 
 /// When the first sample was taken, since 1970, where the file relates its clock to the wall's.

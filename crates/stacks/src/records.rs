@@ -19,7 +19,7 @@ pub(crate) struct Records {
     /// The period of samples that do not carry it.
     period: u64,
     /// Records that the kernel had no room for.
-    pub(crate) lost: u64,
+    lost: u64,
     chain: Vec<u64>,
 }
 
@@ -27,6 +27,11 @@ impl Records {
     /// For samples that were asked for so.
     pub(crate) fn new(has_chains: bool, period: u64) -> Self {
         Records { has_chains, period, lost: 0, chain: Vec::new() }
+    }
+
+    /// Records that the kernel had no room for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Takes one record.

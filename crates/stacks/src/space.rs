@@ -65,6 +65,12 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
+    /// Forgets all of them; numbers of address spaces are not used again.
+    pub(crate) fn forget(&mut self) {
+        self.spaces.clear();
+        self.names.clear();
+    }
+
     /// What a process sees; nothing where no record told.
     pub(crate) fn space(&self, pid: i32) -> Rc<Space> {
         Rc::clone(self.spaces.get(&pid).unwrap_or(&self.nothing))

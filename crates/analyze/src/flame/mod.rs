@@ -8,12 +8,23 @@
 //! | module | owns |
 //! |---|---|
 //! | `tree` | [`Tree`]: merged stacks with own and total amounts; [`grow`] |
+//! | [`rules`], `pattern` | rule tables as data, checked: [`Rules`] |
+//! | `categorise` | [`categorise`]: what every node of a profile is by a table |
+//! | `shares` | [`shares`]: operations and categories as shares, with denominators and intervals |
 //! | `functions` | [`functions`]: a row a function, own and inclusive |
 
+mod categorise;
 mod functions;
+mod pattern;
+pub mod rules;
+mod shares;
 mod tree;
 
+pub use categorise::{UNRECOGNISED, Verdict, Verdicts, categorise};
 pub use functions::{FunctionRow, functions};
+pub use pattern::Pattern;
+pub use rules::{Rules, RulesError};
+pub use shares::{Coverage, PerOperation, Share, ShareOptions, ShareRow, Shares, parts, shares};
 pub use tree::{Amount, Function, GrowOptions, Grown, NO_STACK, Role, Tree, TreeNode, grow};
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ impl Pattern {
             return Err(format!("`{text}` names no function in particular"));
         }
         if stripped != text {
-            return Err(format!("`{text}` matches nothing: names are compared without suffixes, as `{stripped}`"));
+            return Err(format!(
+                "`{text}` matches nothing: names are compared without suffixes, as `{stripped}`"
+            ));
         }
         match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
             Some(odd) => Err(format!("`{text}` matches nothing: no function's name has a {odd:?} in it")),

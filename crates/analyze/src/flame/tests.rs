@@ -75,3 +75,192 @@ fn what_became_of_every_sample_adds_up() {
     assert_eq!(parts.all(), 13);
     assert_eq!(parts.kept(), grow(&profile, &GrowOptions::default()).tree.all().samples);
 }
+
+fn slab() -> Rules {
+    Rules::shipped("slab").unwrap().unwrap()
+}
+
+/// `operation/category` of each line, by the slab table.
+fn verdicts(lines: &[&str]) -> Vec<String> {
+    let (profile, rules) = (profile(&[lines]), slab());
+    let found = categorise(&profile, &rules);
+    let said = |leaf: perflab_model::profile::NodeId| {
+        let verdict = found.nodes[leaf.0 as usize];
+        let category = &rules.categories[verdict.category as usize].name;
+        verdict
+            .operation
+            .map_or("-".into(), |at| format!("{}/{category}", rules.operations[at as usize].name))
+    };
+    profile.pieces[0].samples.iter().map(|sample| said(sample.leaf.unwrap())).collect()
+}
+
+#[test]
+fn shipped_tables_are_sound() {
+    for (name, _) in rules::SHIPPED {
+        assert!(Rules::shipped(name).unwrap().is_ok(), "{:?}", Rules::shipped(name).unwrap());
+    }
+    assert!(Rules::shipped("nothing").is_none());
+    assert!(rules::anchors().contains(&"___slab_alloc".to_owned()));
+}
+
+#[test]
+fn operations_begin_outermost_and_categories_have_ranks() {
+    let found = verdicts(&[
+        "a;sys;kmem_cache_alloc_node_noprof 1",
+        "a;sys;__kmalloc_node_track_caller_noprof;___slab_alloc 1",
+        "a;kmem_cache_alloc;___slab_alloc;get_partial_node;native_queued_spin_lock_slowpath 1",
+        "a;kmem_cache_alloc;___slab_alloc;allocate_slab;alloc_frozen_pages_noprof;get_page_from_freelist 1",
+        "a;kmem_cache_alloc;__memcg_slab_post_alloc_hook;obj_cgroup_charge_account 1",
+        "a;kmem_cache_free;__slab_free;__free_slab;kfree 1",
+        "a;kfree.part.0 1",
+        "a;kfree;kasan_slab_free;_raw_spin_lock 1",
+        "a;unix_stream_sendmsg;kmalloc_reserve 1",
+        "a;cache_alloc_refill 1",
+    ]);
+    let wanted = [
+        "allocation/fast",
+        "allocation/slow",
+        "allocation/lock wait",
+        "allocation/page allocator",
+        "allocation/memory cgroup",
+        "free/slow",
+        "free/fast",
+        "free/debug",
+        "-",
+        "-",
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn what_interrupts_an_allocation_is_not_the_allocators() {
+    let found = verdicts(&[
+        "a;kmem_cache_alloc;asm_sysvec_apic_timer_interrupt;update_curr 1",
+        "a;kmem_cache_alloc;asm_sysvec_apic_timer_interrupt;handle_softirqs;rcu_do_batch;kfree 1",
+    ]);
+    assert_eq!(found, ["-", "free/fast"]);
+}
+
+/// A frame that only its place tells, among anchors.
+fn windowed(name: &str, start: i64, apart: i64) -> Profile {
+    let mut weaver = Weaver::default();
+    let frame = weaver.frame(Frame { start: Some(start), ..Frame::new(name, FrameKind::Kernel) });
+    let leaf = Some(weaver.node(None, frame));
+    let (at, cpu, pid, tid) = (None, None, None, None);
+    let one = StackSample { at, cpu, pid, tid, comm: CommId(0), leaf, count: 4, weight: 4 };
+    let mut profile = Profile::default();
+    profile.take(weaver.batch(0, vec![one]));
+    let anchor = |(name, start): (&str, i64)| perflab_model::profile::Anchor { name: name.into(), start };
+    let anchors = [("kfree", 1000), ("kmem_cache_free", 1500), ("___slab_alloc", 1000 + apart)].map(anchor);
+    profile.tell(Profiled { anchors: anchors.into(), ..Profiled::default() });
+    profile
+}
+
+#[test]
+fn functions_without_a_rule_are_found_by_their_place() {
+    let coverage = |profile: &Profile| shares(profile, &slab(), &ShareOptions::default()).coverage;
+    let inside = coverage(&windowed("brand_new", 1200, 2000));
+    assert_eq!((inside.by_name, inside.by_window), (0, 4));
+    assert_eq!(inside.without_rule, [("brand_new".to_owned(), 4)]);
+    assert_eq!(coverage(&windowed("elsewhere", 9000, 2000)).by_window, 0);
+    let apart = coverage(&windowed("brand_new", 1200, 1 << 20));
+    assert_eq!(apart.by_window, 0);
+    assert!(apart.no_window.unwrap().contains("the linker moved functions"));
+    assert_eq!(
+        coverage(&windowed("new_slab_thing", 9000, 2000)).undecided,
+        4,
+        "it sounds like a rule is missing"
+    );
+}
+
+#[test]
+fn shares_have_denominators_and_intervals_of_iterations() {
+    let profile = profile(&[
+        &["h;kmem_cache_alloc 10", "h;kmem_cache_alloc;___slab_alloc 10", "h;kfree 20", "h;rest 60"],
+        &[
+            "h;kmem_cache_alloc 20",
+            "h;kmem_cache_alloc;___slab_alloc 10",
+            "h;kfree 20",
+            "h;rest 48",
+            "x;rest 2",
+        ],
+    ]);
+    let mut profile = profile;
+    profile.pieces.iter_mut().for_each(|piece| piece.about.unit = perflab_model::Unit::new("ns"));
+    let counts = [("allocation".to_owned(), 5.0)].into();
+    let found = shares(&profile, &slab(), &ShareOptions { counts, ..ShareOptions::default() });
+    let row = |operation: &str, category: Option<&str>| {
+        found
+            .rows
+            .iter()
+            .find(|row| row.operation == operation && row.category.as_deref() == category)
+            .unwrap()
+    };
+    let all = row("allocation and free", None);
+    assert_eq!((all.amount.samples, all.of_all.value), (90, Some(0.45)));
+    let alloc = row("allocation", None);
+    assert_eq!((alloc.of_all.value, alloc.of_operation.value), (Some(0.25), Some(1.0)));
+    let (low, high) = alloc.of_all.interval.unwrap();
+    assert!(low < 0.2 && high > 0.3, "two iterations say little: {low} {high}");
+    let slow = row("allocation", Some("slow"));
+    assert_eq!((slow.of_all.value, slow.of_operation.value), (Some(0.1), Some(0.4)));
+    assert_eq!(slow.touching, Some(0.4));
+    // 200 ns and 300 ns of weight over five allocations each.
+    assert_eq!(alloc.per_operation.as_ref().unwrap().value, 50.0);
+    let sum: u64 = found.rows.iter().filter(|row| row.category.is_some()).map(|row| row.amount.samples).sum();
+    assert_eq!(sum, all.amount.samples, "the categories are a partition");
+    let one = shares(
+        &profile,
+        &slab(),
+        &ShareOptions { slots: Some(vec![0]), comm: Some("h".into()), ..Default::default() },
+    );
+    assert_eq!((one.all.samples, one.rows[0].of_all.interval), (100, None), "one iteration has no interval");
+    assert_eq!(one.variant.as_deref(), Some("SLUB"));
+}
+
+#[test]
+fn parts_of_the_kernel_are_told_by_the_innermost() {
+    let rules = Rules::shipped("kernel").unwrap().unwrap();
+    let profile = profile(&[&[
+        "h;do_syscall_64;sock_write_iter;unix_stream_sendmsg;__alloc_skb;kmem_cache_alloc_node 1",
+        "h;do_syscall_64;unix_stream_sendmsg;sock_def_readable;try_to_wake_up;native_queued_spin_lock_slowpath 1",
+        "h;do_syscall_64 1",
+        "h;main 1",
+    ]]);
+    let found = shares(&profile, &rules, &ShareOptions::default());
+    let told: Vec<_> = found
+        .rows
+        .iter()
+        .filter(|row| row.amount.samples > 0 && row.category.is_some())
+        .map(|row| format!("{}/{}", row.operation, row.category.as_deref().unwrap()))
+        .collect();
+    assert_eq!(told, ["system-call entry/own work", "scheduler/lock wait", "slab allocator/own work"]);
+}
+
+#[test]
+fn every_mistake_in_a_table_has_its_line() {
+    let table = |more: &str| {
+        format!("title = \"t\"\npick = \"outermost\"\n[[operation]]\nname = \"a\"\nroots = [\"f\"]\n{more}")
+    };
+    let rest = "[[category]]\nname = \"rest\"\npriority = 9\notherwise = true\n";
+    let two = "[[category]]\nname = \"x\"\npriority = 1\nframes = [\"g*\"]\n[[category]]\nname = \"y\"\npriority = 1\nframes = [\"h\"]\n";
+    let shadowed = "[[category]]\nname = \"x\"\npriority = 1\nframes = [\"g*\"]\n[[category]]\nname = \"y\"\npriority = 2\nframes = [\"got\"]\n";
+    for (text, wanted) in [
+        (table(&format!("{two}{rest}")), "t.toml:12: `x` and `y` both have priority 1: which of them wins?"),
+        (
+            table(&format!("{shadowed}{rest}")),
+            "t.toml:13: `got` matches nothing: `g*` of `x` takes it before",
+        ),
+        (
+            table(&format!("boundary = []\n{rest}")),
+            "t.toml:6: unknown field `boundary`, expected `name` or `roots`",
+        ),
+        (
+            table(rest).replace("\"f\"", "\"f.isra.0\""),
+            "t.toml:5: `f.isra.0` matches nothing: names are compared without suffixes, as `f`",
+        ),
+        (table(""), "t.toml:1: no category has `otherwise = true`: what is in none of them would be lost"),
+    ] {
+        assert_eq!(Rules::parse("t.toml", &text).unwrap_err().to_string(), wanted);
+    }
+}

@@ -16,6 +16,8 @@ pub struct Flame {
 pub enum FlameVerb {
     /// Take a profile into the archive that another tool recorded
     Import(Import),
+    /// Show the share of each operation and category, by a table of rules: who is the allocator
+    Shares(Shares),
     /// Show where the samples of a run are: functions, self and inclusive
     Show(Show),
 }
@@ -55,4 +57,27 @@ pub struct Show {
     /// How many functions
     #[arg(long, value_name = "N", default_value_t = 25)]
     pub top: usize,
+}
+
+/// `perflab flame shares`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Each share is printed with what it is a share of. Intervals come from repeated iterations, never from the
+number of samples. Examples:
+  perflab flame shares @latest
+  perflab flame shares @latest --rules kernel
+  perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
+pub struct Shares {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// The table: slab, kernel, or a file
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
+    /// Which case of the run, by its number; all where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Only samples of this command
+    #[arg(long, value_name = "COMMAND")]
+    pub comm: Option<String>,
 }

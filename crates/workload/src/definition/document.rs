@@ -1,6 +1,7 @@
 //! The tables and keys of a definition file.
 
 use indexmap::IndexMap;
+use perflab_model::expression::Scope;
 use perflab_model::study::Source;
 use perflab_model::{Bytes, Metric, Problems, Value};
 use serde::{Deserialize, Deserializer};
@@ -39,6 +40,8 @@ pub struct Definition {
     pub version: Vec<String>,
     /// Parameters for a run of about a second: `perflab workload try`, and the tests.
     pub brief: IndexMap<String, Value>,
+    /// Kernel operations that one execution does, where that is known: expressions over parameters and host facts.
+    pub operations: IndexMap<String, String>,
     /// How its output becomes metrics, at least one.
     pub rules: Vec<MetricRule>,
 }
@@ -111,6 +114,8 @@ pub(super) struct Document {
     pub(super) needs: Needs,
     #[serde(default)]
     pub(super) brief: IndexMap<String, Value>,
+    #[serde(default)]
+    pub(super) operations: IndexMap<String, String>,
     #[serde(rename = "metric")]
     pub(super) metrics: Vec<MetricTable>,
 }
@@ -146,6 +151,7 @@ impl Definition {
             environment: document.environment,
             version: document.version,
             brief: document.brief,
+            operations: document.operations,
             rules,
         })
     }
@@ -153,6 +159,13 @@ impl Definition {
     /// What it measures, in the order of the file.
     pub fn metrics(&self) -> Vec<Metric> {
         self.rules.iter().map(|rule| rule.metric.clone()).collect()
+    }
+
+    /// How many of each operation one execution does; those that the scope cannot tell are left out.
+    pub fn operation_counts(&self, scope: &Scope) -> std::collections::BTreeMap<String, f64> {
+        let count =
+            |(name, text): (&String, &String)| Some((name.clone(), scope.evaluate(text).ok()?.number()?));
+        self.operations.iter().filter_map(count).collect()
     }
 
     /// Whether perflab itself is the program, so that nothing has to be installed.

@@ -16,7 +16,7 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
         format,
         kallsyms: wanted.kallsyms.clone(),
         vmlinux: wanted.vmlinux.clone(),
-        ..Options::default()
+        anchors: perflab_analyze::flame::rules::anchors(),
     };
     let imported = perflab_stacks::read(&wanted.file, &options)?;
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());

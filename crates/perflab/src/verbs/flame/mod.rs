@@ -1,6 +1,7 @@
 //! `perflab flame`: sampled call stacks, recorded or taken from other tools.
 
 mod import;
+mod shares;
 mod show;
 pub mod stored;
 
@@ -12,6 +13,7 @@ use crate::exit::Exit;
 pub fn run(context: &Context, verb: &FlameVerb) -> anyhow::Result<Exit> {
     match verb {
         FlameVerb::Import(wanted) => import::import(context, wanted),
+        FlameVerb::Shares(wanted) => shares::print(context, wanted),
         FlameVerb::Show(wanted) => show::show(context, wanted),
     }
 }

@@ -22,6 +22,11 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
 /// What the samples are, and what became of them.
 pub fn say(context: &Context, profile: &Profile) {
     context.say(flame::account(&profile.parts()));
+    say_source(context, profile);
+}
+
+/// Where samples come from, and what their event hides.
+pub fn say_source(context: &Context, profile: &Profile) {
     let Some(about) = profile.pieces.first().map(|piece| &piece.about) else { return };
     let event = if about.event.is_empty() { String::new() } else { format!(", event {}", about.event) };
     let rate = about.frequency.map(|rate| format!(" at {rate} Hz")).unwrap_or_default();

@@ -1,0 +1,342 @@
+//! The share of each operation and category, each with its denominator, and its interval from iterations.
+//!
+//! Owns the partition: a sample is in one operation and one category, or in none. Refuses an interval from sample
+//! counts: iterations of one load differ by several times the binomial error of one of them (measured: about six
+//! times), so intervals come from repeated iterations alone.
+
+use std::collections::BTreeMap;
+
+use perflab_model::profile::{Parts, Piece, Profile, StackSample};
+use perflab_stats::{Interval, mean_with_interval};
+use serde::Serialize;
+
+use super::categorise::{UNRECOGNISED, Verdict, Verdicts};
+use super::rules::Rules;
+use super::{Amount, categorise};
+
+/// The confidence of intervals.
+const CONFIDENCE: f64 = 0.95;
+/// Names of functions without a rule that are listed.
+const LISTED: usize = 20;
+
+/// What to look at.
+#[derive(Debug, Clone, Default)]
+pub struct ShareOptions {
+    /// Only these slots; all where left out. Warm-ups should be.
+    pub slots: Option<Vec<u32>>,
+    /// Only samples of this command.
+    pub comm: Option<String>,
+    /// Operations that one iteration does, by the operation's name: what a sample's time is divided by.
+    pub counts: BTreeMap<String, f64>,
+}
+
+/// A share, in every iteration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Share {
+    /// over all iterations together, in [0, 1]; `None` where there is nothing to be a share of
+    pub value: Option<f64>,
+    /// confidence interval of the mean over iterations: low, high; `None` with fewer than two
+    pub interval: Option<(f64, f64)>,
+}
+
+/// A row of the partition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShareRow {
+    /// `allocation`; `allocation and free` for the sum
+    pub operation: String,
+    /// `slow`; `None` for the whole operation
+    pub category: Option<String>,
+    /// its samples
+    pub amount: Amount,
+    /// of all samples that were looked at
+    pub of_all: Share,
+    /// of the operation's samples
+    pub of_operation: Share,
+    /// of the operation's samples: those that pass the category anywhere, whatever they are counted as
+    pub touching: Option<f64>,
+    /// its time divided by the number of operations, in the profile's unit
+    pub per_operation: Option<PerOperation>,
+}
+
+/// Time per operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PerOperation {
+    /// mean over iterations, in the profile's unit
+    pub value: f64,
+    /// confidence interval of that mean
+    pub interval: Option<(f64, f64)>,
+    /// the unit
+    pub unit: String,
+}
+
+/// How samples of the operations were recognised.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Coverage {
+    /// samples in an operation by the name of a function
+    pub by_name: u64,
+    /// samples in an operation by its place in the kernel's text
+    pub by_window: u64,
+    /// samples that sound as if a rule were missing
+    pub undecided: u64,
+    /// why the window was not used, if so
+    pub no_window: Option<String>,
+    /// functions without a rule: name and samples
+    pub without_rule: Vec<(String, u64)>,
+}
+
+/// The whole answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shares {
+    /// which table
+    pub rules: String,
+    /// what the kernel is: `SLUB`
+    pub variant: Option<String>,
+    /// samples that were looked at: the denominator of `of_all`
+    pub all: Amount,
+    /// iterations that were looked at
+    pub iterations: usize,
+    /// operations and their categories
+    pub rows: Vec<ShareRow>,
+    /// operations' samples that end in such a function: name and share of the operations' samples
+    pub leaves: Vec<(String, Share)>,
+    /// what is next to the operations: name, share of all samples, inclusive
+    pub beside: Vec<(String, Share)>,
+    /// how samples were recognised
+    pub coverage: Coverage,
+    /// patterns that no function of the profile fits, for who writes a table
+    pub unmatched: Vec<String>,
+}
+
+/// One iteration's sums.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    all: Amount,
+    /// by operation and category
+    cells: BTreeMap<(u8, u8), Amount>,
+    /// samples of an operation that pass a category anywhere
+    touching: BTreeMap<(u8, u8), u64>,
+    leaves: BTreeMap<u8, u64>,
+    beside: Vec<u64>,
+    by_window: u64,
+    undecided: u64,
+}
+
+/// Divides the samples of a profile among the operations and categories of a table.
+pub fn shares(profile: &Profile, rules: &Rules, options: &ShareOptions) -> Shares {
+    let verdicts = categorise(profile, rules);
+    let wanted =
+        |piece: &&Piece| options.slots.as_ref().is_none_or(|slots| slots.contains(&piece.about.slot));
+    let pieces: Vec<&Piece> = profile.pieces.iter().filter(wanted).collect();
+    let tallies: Vec<Tally> =
+        pieces.iter().map(|piece| tally(profile, piece, &verdicts, rules, options)).collect();
+    let unit = pieces.first().map_or("", |piece| piece.about.unit.0.as_str());
+    let mut coverage = coverage(profile, &pieces, &verdicts, options);
+    coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
+    coverage.by_window = tallies.iter().map(|tally| tally.by_window).sum();
+    coverage.undecided = tallies.iter().map(|tally| tally.undecided).sum();
+    coverage.by_name =
+        tallies.iter().map(|tally| sum(tally, |_| true).samples).sum::<u64>() - coverage.by_window;
+    Shares {
+        rules: rules.name.clone(),
+        variant: verdicts.variant.clone(),
+        all: total(tallies.iter().map(|tally| tally.all)),
+        iterations: tallies.len(),
+        rows: rows(&tallies, rules, options, unit),
+        leaves: leaves(&tallies, rules),
+        beside: beside(&tallies, rules),
+        coverage,
+        unmatched: unmatched(profile, rules),
+    }
+}
+
+/// What became of the samples of the pieces that shares are of.
+pub fn parts(profile: &Profile, slots: Option<&[u32]>) -> Parts {
+    let wanted = |piece: &&Piece| slots.is_none_or(|slots| slots.contains(&piece.about.slot));
+    profile.pieces.iter().filter(wanted).fold(Parts::default(), |mut sum, piece| {
+        sum += piece.parts();
+        sum
+    })
+}
+
+fn is_wanted(profile: &Profile, sample: &StackSample, options: &ShareOptions) -> bool {
+    options.comm.as_ref().is_none_or(|comm| profile.comm(sample.comm) == comm)
+}
+
+fn tally(
+    profile: &Profile,
+    piece: &Piece,
+    verdicts: &Verdicts,
+    rules: &Rules,
+    options: &ShareOptions,
+) -> Tally {
+    let mut tally = Tally { beside: vec![0; rules.beside.len()], ..Tally::default() };
+    for sample in piece.samples.iter().filter(|sample| is_wanted(profile, sample, options)) {
+        let amount = Amount { samples: sample.count, weight: sample.weight };
+        tally.all += amount;
+        let verdict = sample.leaf.and_then(|leaf| verdicts.nodes.get(leaf.0 as usize));
+        if let Some(verdict) = verdict {
+            tally.add(*verdict, amount, rules.categories.len());
+        }
+    }
+    tally
+}
+
+impl Tally {
+    fn add(&mut self, verdict: Verdict, amount: Amount, categories: usize) {
+        for (at, samples) in self.beside.iter_mut().enumerate() {
+            *samples += if verdict.beside >> at & 1 == 1 { amount.samples } else { 0 };
+        }
+        let Some(operation) = verdict.operation else {
+            self.undecided += if verdict.is_suspect { amount.samples } else { 0 };
+            return;
+        };
+        *self.cells.entry((operation, verdict.category)).or_default() += amount;
+        self.by_window += if verdict.by_window { amount.samples } else { 0 };
+        for category in
+            (0..categories).filter(|at| verdict.overlay.checked_shr(*at as u32).unwrap_or(0) & 1 == 1)
+        {
+            *self.touching.entry((operation, category as u8)).or_default() += amount.samples;
+        }
+        if let Some(leaf) = verdict.leaf {
+            *self.leaves.entry(leaf).or_default() += amount.samples;
+        }
+    }
+}
+
+fn total(amounts: impl Iterator<Item = Amount>) -> Amount {
+    amounts.fold(Amount::default(), |mut sum, amount| {
+        sum += amount;
+        sum
+    })
+}
+
+/// The sum of a tally's cells whose operation and category are wanted.
+fn sum(tally: &Tally, wanted: impl Fn(&(u8, u8)) -> bool) -> Amount {
+    total(tally.cells.iter().filter(|(cell, _)| wanted(cell)).map(|(_, amount)| *amount))
+}
+
+/// A row each for the sum of all operations, each operation, and each of its categories that has samples.
+fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) -> Vec<ShareRow> {
+    let operations: Vec<(u8, &str)> =
+        (0..).zip(rules.operations.iter().map(|one| one.name.as_str())).collect();
+    let names: Vec<&str> = operations.iter().map(|(_, name)| *name).collect();
+    let unrecognised =
+        tallies.iter().any(|tally| tally.cells.keys().any(|(operation, _)| *operation == UNRECOGNISED));
+    let all_of = operations.into_iter().chain(unrecognised.then_some((UNRECOGNISED, "unrecognised")));
+    let line =
+        |operation: &str, category, of: &dyn Fn(&(u8, u8)) -> bool, within: &dyn Fn(&(u8, u8)) -> bool| {
+            let touching = None;
+            let per_operation =
+                options.counts.get(operation).and_then(|count| per_operation(tallies, of, *count, unit));
+            let amount = total(tallies.iter().map(|tally| sum(tally, of)));
+            let of_all = share(tallies.iter().map(|tally| (sum(tally, of).samples, tally.all.samples)));
+            let of_operation =
+                share(tallies.iter().map(|tally| (sum(tally, of).samples, sum(tally, within).samples)));
+            ShareRow {
+                operation: operation.into(),
+                category,
+                amount,
+                of_all,
+                of_operation,
+                touching,
+                per_operation,
+            }
+        };
+    let mut rows = Vec::new();
+    if rules.operations.len() < 4 {
+        rows.push(line(&names.join(" and "), None, &|_| true, &|_| true));
+    }
+    for (operation, name) in all_of {
+        let within = move |cell: &(u8, u8)| cell.0 == operation;
+        rows.push(line(name, None, &within, &within));
+        for (category, named) in (0..).zip(&rules.categories) {
+            let of = move |cell: &(u8, u8)| *cell == (operation, category);
+            let mut row = line(name, Some(named.name.clone()), &of, &within);
+            let touching: u64 =
+                tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category))).sum();
+            let base: u64 = tallies.iter().map(|tally| sum(tally, within).samples).sum();
+            row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
+            rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
+        }
+    }
+    rows
+}
+
+/// The share of all iterations together, and the interval of the mean over them.
+fn share(counts: impl Iterator<Item = (u64, u64)>) -> Share {
+    let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
+    let (part, all) = counts.iter().fold((0, 0), |(part, all), one| (part + one.0, all + one.1));
+    let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
+    let interval = interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
+    Share { value: (all > 0).then(|| part as f64 / all as f64), interval }
+}
+
+fn interval(values: &[f64]) -> Option<Interval> {
+    mean_with_interval(values, CONFIDENCE).ok().filter(|_| values.len() > 1)?.interval
+}
+
+fn per_operation(
+    tallies: &[Tally],
+    of: impl Fn(&(u8, u8)) -> bool,
+    count: f64,
+    unit: &str,
+) -> Option<PerOperation> {
+    if count <= 0.0 || !["ns", "cycles"].contains(&unit) {
+        return None;
+    }
+    let each: Vec<f64> = tallies.iter().map(|tally| sum(tally, &of).weight as f64 / count).collect();
+    let value = perflab_stats::mean(&each).ok()?;
+    let interval = interval(&each).map(|found| (found.low.max(0.0), found.high));
+    Some(PerOperation { value, interval, unit: unit.into() })
+}
+
+fn leaves(tallies: &[Tally], rules: &Rules) -> Vec<(String, Share)> {
+    let of = |at: u8| {
+        share(
+            tallies
+                .iter()
+                .map(|tally| (tally.leaves.get(&at).copied().unwrap_or(0), sum(tally, |_| true).samples)),
+        )
+    };
+    (0..).zip(&rules.leaves).map(|(at, named)| (named.name.clone(), of(at))).collect()
+}
+
+fn beside(tallies: &[Tally], rules: &Rules) -> Vec<(String, Share)> {
+    let of = |at: usize| {
+        share(tallies.iter().map(|tally| (tally.beside.get(at).copied().unwrap_or(0), tally.all.samples)))
+    };
+    rules.beside.iter().enumerate().map(|(at, named)| (named.name.clone(), of(at))).collect()
+}
+
+/// The functions by which samples were taken for an operation without a rule, or sound like one.
+fn coverage(profile: &Profile, pieces: &[&Piece], verdicts: &Verdicts, options: &ShareOptions) -> Coverage {
+    let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    let samples = pieces.iter().flat_map(|piece| &piece.samples);
+    for sample in samples.filter(|sample| is_wanted(profile, sample, options)) {
+        let Some(leaf) = sample.leaf else { continue };
+        let is_odd =
+            |verdict: &Verdict| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
+        let of = |node: perflab_model::profile::NodeId| {
+            verdicts.nodes.get(node.0 as usize).filter(|one| is_odd(one))
+        };
+        if of(leaf).is_none() {
+            continue;
+        }
+        // The outermost odd one: the function that the verdict began with.
+        let chain = std::iter::successors(Some(leaf), |node| profile.node(*node)?.parent);
+        let began = chain.take_while(|node| of(*node).is_some()).last();
+        let frame = began.and_then(|node| profile.frame(profile.node(node)?.frame));
+        *functions.entry(frame.map_or("", |frame| &frame.name)).or_default() += sample.count;
+    }
+    let mut without_rule: Vec<(String, u64)> =
+        functions.into_iter().map(|(name, count)| (name.into(), count)).collect();
+    without_rule.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    without_rule.truncate(LISTED);
+    Coverage { without_rule, ..Coverage::default() }
+}
+
+fn unmatched(profile: &Profile, rules: &Rules) -> Vec<String> {
+    let all = rules.operations.iter().chain(&rules.categories).flat_map(|named| &named.patterns);
+    let fits = |pattern: &super::Pattern| profile.frames.iter().any(|frame| pattern.matches(&frame.name));
+    all.filter(|pattern| !fits(pattern)).map(|pattern| pattern.text().to_owned()).collect()
+}

@@ -1,0 +1,69 @@
+use std::fs;
+use std::time::{Duration, Instant};
+
+use perflab_model::Nanos;
+use perflab_model::profile::FrameKind;
+use perflab_stacks::Live;
+
+use super::*;
+use crate::Root;
+
+/// Enters the kernel over and over for a while.
+fn busy() {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        let _ = fs::read("/proc/self/stat");
+    }
+}
+
+#[test]
+fn own_work_is_seen_with_its_time_in_the_kernel() {
+    let root = Root::host();
+    let chosen = match check(&root, Scope::Children, 999) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
+            eprintln!("SKIP own_work_is_seen: {error}");
+            return;
+        }
+    };
+    let recorder = Recorder::start(&root, Scope::Children, 999).unwrap();
+    assert_eq!(recorder.event(), chosen);
+    busy();
+    let (recording, cost) = recorder.stop().unwrap();
+    let mut live = Live::new(&[]).unwrap();
+    let (batch, about) = live.take(&recording, 0);
+    assert!(about.lost == 0 && cost < Nanos(300_000_000), "{about:?} {cost}");
+    let own = i32::try_from(std::process::id()).unwrap();
+    assert!(batch.samples.len() > 20 && batch.samples.iter().all(|one| one.pid == Some(own)), "{}", batch.samples.len());
+    let kinds: Vec<FrameKind> = batch.frames.iter().map(|frame| frame.kind).collect();
+    assert!(kinds.contains(&FrameKind::Kernel) && kinds.contains(&FrameKind::User));
+    assert!(batch.frames.iter().any(|frame| frame.name == "vfs_read"), "{:?}", batch.frames);
+    assert!(batch.samples.is_sorted_by_key(|one| one.at));
+}
+
+#[test]
+fn a_process_that_is_not_there_is_named() {
+    let error = Recorder::start(&Root::host(), Scope::Process(i32::MAX - 1), 99).map(drop);
+    let Err(error) = error else { panic!("there is no such process") };
+    let text = error.to_string();
+    assert!(text.contains("there is no process 2147483646") || text.contains("refuses to sample"), "{text}");
+}
+
+#[test]
+fn online_cpus_are_ranges() {
+    let tree = tempfile::tempdir().unwrap();
+    let folder = tree.path().join("sys/devices/system/cpu");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("online"), "0-2,5\n").unwrap();
+    assert_eq!(event::cpus(&Root(tree.path().into())), [0, 1, 2, 5]);
+}
+
+#[test]
+fn hidden_names_are_refused_with_the_setting() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tree.path().join("proc")).unwrap();
+    fs::write(tree.path().join("proc/kallsyms"), "0000000000000000 T _stext\n").unwrap();
+    let error = recorder::kernel(&Root(tree.path().into())).unwrap_err().to_string();
+    assert!(error.contains("kernel.kptr_restrict"), "{error}");
+}

@@ -1,0 +1,81 @@
+//! The table of shares, and the lines that say what they are shares of.
+
+use perflab_analyze::flame::{PerOperation, Share, Shares};
+
+use crate::table::{Cell, Column, Grid};
+
+/// Operations and their categories.
+#[must_use]
+pub fn grid(shares: &Shares) -> Grid {
+    let numbers =
+        ["samples", "of all", "of the operation", "touching it", "per operation"].map(Column::right);
+    let mut grid = Grid::new(["operation", "category"].map(Column::left).into_iter().chain(numbers));
+    for row in &shares.rows {
+        let touching = row.touching.map(|value| Share { value: Some(value), interval: None });
+        grid.add([
+            row.operation.as_str().into(),
+            row.category.as_deref().unwrap_or("all").into(),
+            row.amount.samples.into(),
+            share(&row.of_all),
+            share(&row.of_operation),
+            touching.as_ref().map_or_else(Cell::missing, share),
+            row.per_operation.as_ref().map_or_else(Cell::missing, each),
+        ]);
+    }
+    grid
+}
+
+fn share(share: &Share) -> Cell {
+    let Some(value) = share.value else { return Cell::missing() };
+    let interval = share.interval.map(|(low, high)| format!(" [{:.2}, {:.2}]", 100.0 * low, 100.0 * high));
+    Cell::shown(format!("{:.2} %{}", 100.0 * value, interval.unwrap_or_default()), value)
+}
+
+fn each(one: &PerOperation) -> Cell {
+    let interval = one.interval.map(|(low, high)| format!(" [{low:.1}, {high:.1}]"));
+    Cell::shown(format!("{:.1} {}{}", one.value, one.unit, interval.unwrap_or_default()), one.value)
+}
+
+/// What the shares are of, how sure they are, and what stands beside them.
+#[must_use]
+pub fn lines(shares: &Shares) -> Vec<String> {
+    let variant = shares.variant.as_deref().unwrap_or("no variant was recognised");
+    let mut lines =
+        vec![format!("table {} ({variant}); `of all`: of {} samples", shares.rules, shares.all.samples)];
+    lines.push(match shares.iterations {
+        0 | 1 => "one iteration: no interval can be given; repeat for one".into(),
+        n => format!("intervals: 95 %, of the mean over {n} iterations (Student's t)"),
+    });
+    lines.push(coverage(shares));
+    for (name, share) in &shares.leaves {
+        lines.push(format!("of the operations' samples, ending where {name}: {}", percent(share)));
+    }
+    let beside = shares.beside.iter().filter(|(_, share)| share.value.is_some_and(|value| value > 0.0));
+    let beside: Vec<String> = beside.map(|(name, share)| format!("{name} {}", percent(share))).collect();
+    if !beside.is_empty() {
+        lines.push(format!("beside it, of all, inclusive: {}", beside.join(", ")));
+    }
+    lines
+}
+
+fn percent(share: &Share) -> String {
+    share.value.map_or("none".into(), |value| format!("{:.2} %", 100.0 * value))
+}
+
+/// How samples were recognised; functions without a rule by name, so that the table can grow.
+fn coverage(shares: &Shares) -> String {
+    let coverage = &shares.coverage;
+    let all = (coverage.by_name + coverage.by_window + coverage.undecided).max(1) as f64;
+    let part = |count: u64| 100.0 * count as f64 / all;
+    let window = coverage.no_window.as_ref().map(|why| format!("; no window: {why}")).unwrap_or_default();
+    let without: Vec<String> =
+        coverage.without_rule.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+    let without =
+        if without.is_empty() { String::new() } else { format!("; without a rule: {}", without.join(", ")) };
+    format!(
+        "coverage: {:.1} % by name, {:.1} % by place in the kernel's text, {:.1} % undecided{window}{without}",
+        part(coverage.by_name),
+        part(coverage.by_window),
+        part(coverage.undecided)
+    )
+}
