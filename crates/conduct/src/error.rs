@@ -33,6 +33,9 @@ pub enum ConductError {
     /// The environment lacks something; nothing was changed.
     #[error("{}", list(.0))]
     Refused(Vec<Refusal>),
+    /// Call stacks could not be sampled.
+    #[error(transparent)]
+    Profile(#[from] perflab_observe::profile::ProfileError),
     /// A setting could not be read or written.
     #[error("cannot {action} {path}")]
     Setting {

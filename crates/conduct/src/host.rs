@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod iteration;
+mod profile;
 pub(crate) mod progress;
 pub(crate) mod session;
 pub(crate) mod station;

@@ -5,6 +5,7 @@
 
 mod document;
 mod factor;
+mod profiling;
 mod schema;
 mod target;
 mod until;
@@ -12,6 +13,7 @@ mod workload;
 
 pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study};
 pub use factor::{Factor, FactorKind, Level, Side};
+pub use profiling::{ProfileScope, Profiling};
 pub use schema::json_schema;
 pub use target::{TargetKind, TargetUse};
 pub use until::{NotARule, Until};

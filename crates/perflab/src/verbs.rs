@@ -10,6 +10,7 @@ pub mod import;
 pub mod kernel;
 pub mod laboratory;
 pub mod plan;
+pub mod recording;
 pub mod report;
 pub mod run;
 pub mod runs;

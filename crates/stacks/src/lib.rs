@@ -35,6 +35,6 @@ mod user;
 pub use convert::{Converter, Symbols};
 pub use error::StacksError;
 pub use imported::{Imported, Note, Place, Remark};
-pub use live::{Live, MappedFile, Process, Recording};
 pub use kernel::{KernelSymbols, KernelSymbolsError};
+pub use live::{Live, MappedFile, Process, Recording};
 pub use read::{Format, Options, read};

@@ -72,8 +72,13 @@ impl Live {
     /// Names a recording. Event, frequency and cost are the recorder's to say.
     pub fn take(&mut self, recording: &Recording, slot: u32) -> (StackBatch, Profiled) {
         let anchors = self.anchors.clone();
-        let mut about =
-            Profiled { slot, source: "perf_event_open".into(), unit: Unit::new("1"), anchors, ..Profiled::default() };
+        let mut about = Profiled {
+            slot,
+            source: "perf_event_open".into(),
+            unit: Unit::new("1"),
+            anchors,
+            ..Profiled::default()
+        };
         self.converter.forget_processes();
         recording.processes.iter().for_each(|process| self.tell(process));
         if let Ok((attr, _)) = PerfEventAttr::parse::<_, NativeEndian>(recording.attributes.as_slice()) {

@@ -88,6 +88,7 @@ fn study(story: &Story, feeds: &[Feed]) -> Study {
         monitors: logs.map(monitor).collect(),
         facts: None,
         metric: IndexMap::new(),
+        profile: None,
         disk: None,
         target: IndexMap::new(),
     }

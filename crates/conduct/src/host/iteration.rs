@@ -48,7 +48,11 @@ fn attempt(
     let environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let limit = station.manifest.study.run.time_limit.0;
+    let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let finished = perflab_workload::run_when(&invocation, &environment, limit, &station.stop.flag(), begin);
+    if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
+        profiler.finish(recorder, index, &station.stream)?;
+    }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
         let _ = fs::remove_dir_all(folder);

@@ -8,6 +8,7 @@ use perflab_model::study::Side;
 use perflab_model::{Case, Manifest, Slot, What};
 use perflab_observe::RealTime;
 
+use super::profile::Profiler;
 use super::stream::Stream;
 use super::{Host, check, iteration};
 use crate::settings::{Bench, Knob, UndoJournal, knobs};
@@ -23,6 +24,7 @@ pub(crate) struct Station<'a> {
     pub(super) scratch: Option<PathBuf>,
     /// Whose settings are changed here; everybody's where the study has no targets.
     side: Option<Side>,
+    pub(super) profiler: Option<Profiler>,
     permissions: &'a Permissions,
     bench: Bench,
 }
@@ -39,13 +41,25 @@ impl<'a> Station<'a> {
     ) -> Self {
         let bench = Bench::new(UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id));
         let scope = plan::scope(&manifest.study, &manifest.facts).unwrap_or_default();
-        Station { host, manifest, stream, stop, scope, scratch: None, side, permissions, bench }
+        Station {
+            host,
+            manifest,
+            stream,
+            stop,
+            scope,
+            scratch: None,
+            side,
+            profiler: None,
+            permissions,
+            bench,
+        }
     }
 
     /// Makes the scratch directory that the workloads need. What was begun is undone where it fails.
     pub(crate) fn prepare(mut self) -> Result<Self, ConductError> {
+        let profiler = Profiler::wanted(self.manifest)?;
         match self.make_scratch() {
-            Ok(scratch) => Ok(Station { scratch, ..self }),
+            Ok(scratch) => Ok(Station { scratch, profiler, ..self }),
             Err(error) => {
                 self.bench.undo();
                 Err(error)

@@ -45,8 +45,22 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
         }
     }
     disk(study, &mut found);
+    profile(study, &mut found);
     super::check_target::problems(study, &mut found);
     found
+}
+
+fn profile(study: &Study, found: &mut Vec<Problem>) {
+    let Some(profile) = &study.profile else { return };
+    if !(1..=50_000).contains(&profile.frequency) {
+        let problem = Problem::new("profile.frequency", "must be between 1 and 50000 samples a second");
+        found.push(problem.hint("499 costs next to nothing, 4999 is felt"));
+    }
+    if !study.target.is_empty() {
+        let problem =
+            Problem::new("profile", "profiles are taken on this host only, and this study has targets");
+        found.push(problem.hint("leave [profile] out, or the targets"));
+    }
 }
 
 /// `"2%"` as 0.02; also the margin of [`super::MetricChoice`].

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, TargetUse, Until, WorkloadUse};
+use super::{Factor, Profiling, TargetUse, Until, WorkloadUse};
 use crate::Value;
 use crate::quantity::Span;
 
@@ -44,6 +44,9 @@ pub struct Study {
     /// iteration begins at the same instant in all of them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub target: IndexMap<String, TargetUse>,
+    /// Call stacks to sample while iterations run; none where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profiling>,
     /// Where file-system workloads write; a temporary directory where left out.
     #[serde(default)]
     pub disk: Option<Disk>,

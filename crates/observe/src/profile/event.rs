@@ -1,4 +1,5 @@
 //! The ladder of events, best first, and what a refusal means.
+#![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -76,7 +77,7 @@ impl Chosen {
 pub(super) fn open(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
     let mut attr = *attr;
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
-    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC).try_into().map_err(io::Error::other)?;
+    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: the attributes are a valid structure of the size that they say, and live until the call is over.
     let fd = unsafe { perf_event_open_sys::perf_event_open(&mut attr, task, cpu, -1, flags) };
     if fd < 0 {
@@ -94,7 +95,9 @@ pub(super) fn choose(root: &Root, scope: Scope, frequency: u64) -> Result<Chosen
         match open(&one.attributes(frequency, false), task, first_cpu(root)) {
             Ok(_) => return Ok(one),
             Err(error) if is_refusal(&error) => return Err(refused(root, scope, error)),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && one.config == CLOCK && one.unit == "ns" => {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EINVAL) && one.config == CLOCK && one.unit == "ns" =>
+            {
                 tried.push(format!("{}: {error}; {}", one.name, too_fast(root, frequency)));
             }
             Err(error) => tried.push(format!("{}: {error}", one.name)),
@@ -133,7 +136,8 @@ fn refused(root: &Root, scope: Scope, source: io::Error) -> ProfileError {
         Scope::System => ("the whole system, kernel included", 0),
         _ => ("a process with its time in the kernel", 1),
     };
-    let level = root.read("/proc/sys/kernel/perf_event_paranoid").ok().and_then(|text| text.parse::<i32>().ok());
+    let level =
+        root.read("/proc/sys/kernel/perf_event_paranoid").ok().and_then(|text| text.parse::<i32>().ok());
     let advice = match level {
         None => "/proc/sys/kernel/perf_event_paranoid is not there: the kernel has no perf events".into(),
         Some(level) if level > allowed => format!(

@@ -1,4 +1,5 @@
 //! A profile being taken: events on every CPU, and one thread that empties their buffers.
+#![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -65,7 +66,11 @@ impl Recorder {
             Scope::Children => Some(rustix::process::getpid().as_raw_nonzero().get()),
             Scope::Process(pid) => Some(pid),
         };
-        let recording = Recording { attributes: bytes(&attr), processes: processes::processes(root, only), ..Recording::default() };
+        let recording = Recording {
+            attributes: bytes(&attr),
+            processes: processes::processes(root, only),
+            ..Recording::default()
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let reader = spawn(rings, others, Arc::clone(&stop))?;
         Ok(Recorder { chosen, recording, stop, reader: Some(reader) })
@@ -136,7 +141,11 @@ fn bytes(attr: &perf_event_open_sys::bindings::perf_event_attr) -> Vec<u8> {
 }
 
 /// Everything is switched on by the reader, so that no buffer fills before it is there.
-fn spawn(rings: Vec<Ring>, others: Vec<OwnedFd>, stop: Arc<AtomicBool>) -> Result<JoinHandle<Read>, ProfileError> {
+fn spawn(
+    rings: Vec<Ring>,
+    others: Vec<OwnedFd>,
+    stop: Arc<AtomicBool>,
+) -> Result<JoinHandle<Read>, ProfileError> {
     let all = || rings.iter().map(Ring::fd).chain(&others);
     for fd in all() {
         ring::switch(fd, true).map_err(|_| ProfileError::Reader)?;
@@ -150,7 +159,8 @@ fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool) -> Read {
     let mut drain = || rings.iter().zip(&mut buffers).for_each(|(ring, buffer)| ring.drain(buffer));
     let patience = Timespec::try_from(PATIENCE).ok();
     while !stop.load(Ordering::Relaxed) {
-        let mut fds: Vec<PollFd<'_>> = rings.iter().map(|ring| PollFd::new(ring.fd(), PollFlags::IN)).collect();
+        let mut fds: Vec<PollFd<'_>> =
+            rings.iter().map(|ring| PollFd::new(ring.fd(), PollFlags::IN)).collect();
         // Woken early, by a signal or by a task that ended, there is less to take.
         let _ = poll(&mut fds, patience.as_ref());
         if fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP)) {

@@ -1,4 +1,5 @@
 //! One ring buffer of one CPU: the kernel writes records, we take them out.
+#![expect(unsafe_code, reason = "there is no safe perf_event_open, and its buffer is a mapping")]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,8 +28,9 @@ impl Ring {
         let length = (pages + 1) * page;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new shared mapping of a descriptor that we own, at an address that the kernel chooses.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+        };
         match NonNull::new(base.cast::<u8>()) {
             Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Ring { fd, base, length, page }),
             _ => Err((fd, io::Error::last_os_error())),
@@ -56,7 +58,8 @@ impl Ring {
 
     /// Appends all records that are there, whole and in order, to `out`, and gives their room back.
     pub(super) fn drain(&self, out: &mut Vec<u8>) {
-        let head = self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_head)).load(Ordering::Acquire);
+        let head =
+            self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_head)).load(Ordering::Acquire);
         let tail_counter = self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_tail));
         let tail = tail_counter.load(Ordering::Relaxed);
         let size = self.length - self.page;
@@ -84,6 +87,7 @@ impl Drop for Ring {
 /// Switches an event on or off.
 pub(super) fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event.
-    let done = unsafe { if on { ioctls::ENABLE(fd.as_raw_fd(), 0) } else { ioctls::DISABLE(fd.as_raw_fd(), 0) } };
+    let done =
+        unsafe { if on { ioctls::ENABLE(fd.as_raw_fd(), 0) } else { ioctls::DISABLE(fd.as_raw_fd(), 0) } };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -35,7 +35,11 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
     let (batch, about) = live.take(&recording, 0);
     assert!(about.lost == 0 && cost < Nanos(300_000_000), "{about:?} {cost}");
     let own = i32::try_from(std::process::id()).unwrap();
-    assert!(batch.samples.len() > 20 && batch.samples.iter().all(|one| one.pid == Some(own)), "{}", batch.samples.len());
+    assert!(
+        batch.samples.len() > 20 && batch.samples.iter().all(|one| one.pid == Some(own)),
+        "{}",
+        batch.samples.len()
+    );
     let kinds: Vec<FrameKind> = batch.frames.iter().map(|frame| frame.kind).collect();
     assert!(kinds.contains(&FrameKind::Kernel) && kinds.contains(&FrameKind::User));
     assert!(batch.frames.iter().any(|frame| frame.name == "vfs_read"), "{:?}", batch.frames);

@@ -1,5 +1,6 @@
 //! `perflab flame`
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -14,12 +15,43 @@ pub struct Flame {
 /// The verbs of profiles.
 #[derive(Debug, Subcommand)]
 pub enum FlameVerb {
+    /// Sample call stacks, kernel and user, while a command runs, for a time, or until ^C
+    Record(Record),
     /// Take a profile into the archive that another tool recorded
     Import(Import),
     /// Show the share of each operation and category, by a table of rules: who is the allocator
     Shares(Shares),
     /// Show where the samples of a run are: functions, self and inclusive
     Show(Show),
+}
+
+/// `perflab flame record`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The best event that the machine has is taken: cycles, and where no hardware counter is (as in most virtual
+machines) the CPU clock, which is blind while interrupts are off. Which one it was is printed. Examples:
+  perflab flame record -- hackbench -g 2
+  perflab flame record --system --for 10s
+  perflab flame record -F 999 -p 1234 --for 5s")]
+pub struct Record {
+    /// Samples a second on each CPU
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499)]
+    pub frequency: u32,
+    /// Everybody's stacks, on every CPU (as without a command)
+    #[arg(short = 'a', long, conflicts_with = "pid")]
+    pub system: bool,
+    /// The stacks of this process and of what it starts
+    #[arg(short = 'p', long, value_name = "PID")]
+    pub pid: Option<i32>,
+    /// Record for this long; with a command, stop it after this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// What to run meanwhile; without it, record until ^C or for the time of --for
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 /// `perflab flame import`

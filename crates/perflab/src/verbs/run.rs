@@ -69,6 +69,9 @@ pub fn prepare(
     let catalogue = context.catalogue()?;
     let seed = wanted.seed.or(study.run.seed).unwrap_or_else(rand::random);
     study.run.seed = Some(seed);
+    if let Some(profile) = &mut study.profile {
+        profile.symbols = perflab_analyze::flame::rules::anchors();
+    }
     let choices = Choices { set: choices(&wanted.set)?, only: wanted.only.clone(), seed };
     let plan = plan(&study, &catalogue, &facts, &choices).map_err(|found| source.problems(found))?;
     for name in plan.metrics.keys() {

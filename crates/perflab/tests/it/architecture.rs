@@ -10,7 +10,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("observe", &["model", "stacks"]),
     ("workload", &["model"]),
     ("archive", &["model", "stacks"]),
-    ("conduct", &["model", "observe", "workload"]),
+    ("conduct", &["model", "stacks", "observe", "workload"]),
     ("analyze", &["model", "stats", "archive"]),
     ("present", &["model", "analyze", "archive"]),
 ];

@@ -31,6 +31,9 @@ pub fn grid(parts: &Parts) -> Grid {
 #[must_use]
 pub fn account(parts: &Parts) -> String {
     let all = parts.all();
+    if all == 0 {
+        return "no sample was taken: nothing ran, or not for long enough".into();
+    }
     let told = |(name, count): (&str, u64)| {
         (count > 0).then(|| format!("{count} {name} ({:.2} %)", 100.0 * count as f64 / all as f64))
     };

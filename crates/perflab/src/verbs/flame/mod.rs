@@ -1,6 +1,7 @@
 //! `perflab flame`: sampled call stacks, recorded or taken from other tools.
 
 mod import;
+mod record;
 mod shares;
 mod show;
 pub mod stored;
@@ -13,6 +14,7 @@ use crate::exit::Exit;
 pub fn run(context: &Context, verb: &FlameVerb) -> anyhow::Result<Exit> {
     match verb {
         FlameVerb::Import(wanted) => import::import(context, wanted),
+        FlameVerb::Record(wanted) => record::record(context, wanted),
         FlameVerb::Shares(wanted) => shares::print(context, wanted),
         FlameVerb::Show(wanted) => show::show(context, wanted),
     }

@@ -12,11 +12,17 @@ use crate::exit::Exit;
 /// The functions with most samples.
 pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
     let (_, profile) = stored(context, &wanted.run, wanted.case)?;
-    let tree = grow(&profile, &GrowOptions::default()).tree;
-    context.print(&flame::functions_grid(&functions(&tree), tree.all(), wanted.top))?;
-    context.say(format!("shares are of all {} samples that were kept", tree.all().samples));
-    say(context, &profile);
+    print(context, &profile, wanted.top)?;
     Ok(Exit::Fine)
+}
+
+/// The first functions of a profile, and what became of its samples.
+pub fn print(context: &Context, profile: &Profile, top: usize) -> anyhow::Result<()> {
+    let tree = grow(profile, &GrowOptions::default()).tree;
+    context.print(&flame::functions_grid(&functions(&tree), tree.all(), top))?;
+    context.say(format!("shares are of all {} samples that were kept", tree.all().samples));
+    say(context, profile);
+    Ok(())
 }
 
 /// What the samples are, and what became of them.

@@ -1,7 +1,5 @@
 //! `perflab slab record`: an ordinary run of a study that is written here.
 
-use std::ffi::OsString;
-
 use anyhow::Context as _;
 use perflab_conduct::Choices;
 use perflab_model::study::Source;
@@ -10,6 +8,7 @@ use perflab_model::{Manifest, Nanos, Status};
 use crate::arguments::slab;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::verbs::recording::{quoted, subject, time, write_definition};
 use crate::verbs::run;
 
 /// What root adds; said where it is missing.
@@ -36,7 +35,7 @@ pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> 
     }
     run::undo_leftovers(context);
     let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
-    write_definition(&folder.path().join("command.toml"), wanted)?;
+    write_definition(&folder.path().join("command.toml"), &wanted.command, wanted.duration.as_deref())?;
     let mut catalogue = context.catalogue()?;
     catalogue.extend(folder.path())?;
     let manifest = manifest(context, &catalogue, wanted, is_root)?;
@@ -107,60 +106,4 @@ fn study(wanted: &slab::Record, is_root: bool) -> Result<String, Usage> {
     }
     let totals = if Nanos::parse(&every).is_ok_and(|every| every < OFTEN) { "100ms" } else { &every };
     Ok(text + &format!("meminfo = \"{totals}\"\nvmstat = \"{SLOW}\"\n"))
-}
-
-fn subject(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    if words.is_empty() { "the system as it is".into() } else { format!("during `{}`", words.join(" ")) }
-}
-
-/// A time with its unit, as a study wants it.
-fn time(option: &str, text: &str) -> Result<String, Usage> {
-    match Nanos::parse(text) {
-        Ok(_) => Ok(text.trim().to_owned()),
-        Err(error) => Err(Usage::new(format!("{option}: {error}"), "for example 100ms or 60s")),
-    }
-}
-
-/// The command as a workload; waiting, where there is none.
-fn write_definition(path: &std::path::Path, wanted: &slab::Record) -> anyhow::Result<()> {
-    let words = match (wanted.command.as_slice(), &wanted.duration) {
-        ([], Some(duration)) => {
-            time("--for", duration)?;
-            let seconds = Nanos::parse(duration).map(Nanos::seconds).unwrap_or_default();
-            vec!["sleep".to_owned(), seconds.to_string()]
-        }
-        ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
-        (command, _) => command.iter().map(word).collect::<Result<_, _>>()?,
-    };
-    let argv: Vec<String> = words.iter().map(|word| quoted(&literal(word))).collect();
-    let text = format!(
-        "title = \"the command of slab record\"\nmeasures = \"how long it took\"\n\
-         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n\n\
-         [[metric]]\nname = \"time\"\nunit = \"s\"\ndirection = \"lower\"\nprimary = true\ntime = \"wall\"\n",
-        argv.join(", ")
-    );
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn word(word: &OsString) -> Result<String, Usage> {
-    let text = word.to_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    text.ok_or_else(|| {
-        let message = format!("the argument `{}` is empty or not UTF-8", word.display());
-        Usage::new(message, "put the command into a script, and record that")
-    })
-}
-
-/// A word that the catalogue's templates leave as it is.
-fn literal(word: &str) -> String {
-    if !word.contains(['{', '}']) {
-        return word.to_owned();
-    }
-    let text = word.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
-    format!("{{{{ '{text}' }}}}")
-}
-
-/// A TOML string: a JSON string is one.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

@@ -1,0 +1,36 @@
+//! `[profile]`: call stacks sampled while iterations run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[profile]`: sample call stacks, kernel and user, while each iteration runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profiling {
+    /// Samples a second on each CPU. A sample costs some microseconds: 999 is a good choice, 4999 is felt.
+    pub frequency: u32,
+    /// Whose stacks.
+    pub scope: ProfileScope,
+    /// A process that runs already, instead of a scope.
+    pub pid: Option<i32>,
+    /// Kernel symbols to look up besides those that samples hit; perflab fills in what its rule tables ask for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<String>,
+}
+
+impl Default for Profiling {
+    fn default() -> Self {
+        Profiling { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }
+    }
+}
+
+/// Whose stacks are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileScope {
+    /// everybody's, on every CPU
+    #[default]
+    System,
+    /// the workload's processes alone, and their children
+    Workload,
+}
