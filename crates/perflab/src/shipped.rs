@@ -22,6 +22,7 @@ pub const STUDIES: &[Shipped] = &[
     Shipped { name: "scheduler", text: include_str!("../../../studies/scheduler.toml") },
     Shipped { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
     Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
+    Shipped { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
 ];
 
 /// What `perflab study new` writes.

@@ -109,6 +109,11 @@ impl Converter {
         self.tasks.forked(processes, threads);
     }
 
+    /// Takes a sample of which only an address in the kernel is known.
+    pub fn kernel_sample(&mut self, address: u64) {
+        self.sample(RawSample { period: 1, ..RawSample::default() }, &[MARK_KERNEL, address]);
+    }
+
     /// Takes a sample; `chain` holds addresses and marks, innermost first.
     pub(crate) fn sample(&mut self, raw: RawSample, chain: &[u64]) {
         let pid = raw.pid.unwrap_or(-1);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use perflab_model::profile::{Profiled, StackBatch, StackSample, Weaver};
+use perflab_model::profile::{Parts, Profiled, StackBatch, StackSample, Weaver, parts};
 use perflab_model::{Facts, Nanos};
 
 /// Remarks that are kept; all are counted.
@@ -62,6 +62,13 @@ pub struct Imported {
     pub remarks: Vec<Remark>,
     /// What was assumed or missing.
     pub notes: Vec<Note>,
+}
+
+impl Imported {
+    /// What became of every sample.
+    pub fn parts(&self) -> Parts {
+        parts(&self.about, &self.batch.samples)
+    }
 }
 
 /// A profile while it is being read.

@@ -9,6 +9,7 @@
 //! | [`read`] | from a path to a profile, whatever its format |
 //! | `folded` | `a;b;c 42`: what the collapse scripts of flame graphs write |
 //! | `perf_data`, `perf_layout` | what `perf record` writes; where a cut file ends |
+//! | `script`, `pprof` | the text of `perf script`; protobufs |
 //! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
 //! | `live` | [`Live`]: recordings of `observe`, named |
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
@@ -28,7 +29,9 @@ mod live;
 mod machine;
 mod perf_data;
 mod perf_layout;
+mod pprof;
 mod records;
+mod script;
 mod space;
 mod user;
 

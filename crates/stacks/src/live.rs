@@ -1,18 +1,13 @@
 //! What was recorded live, named: the records of every CPU put in one order of time and fed to the converter.
 
 use byteorder::NativeEndian;
-use linux_perf_data::linux_perf_event_reader::{
-    Endianness, PerfEventAttr, RawData, RawEventRecord, RecordParseInfo, RecordType,
-};
+use linux_perf_data::linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
 use perflab_model::Unit;
 use perflab_model::profile::{Profiled, StackBatch};
 
 use crate::convert::Symbols;
 use crate::records::Records;
 use crate::{Converter, KernelSymbols, KernelSymbolsError};
-
-/// Bytes of a record's head: type, flags and size.
-const HEAD: usize = 8;
 
 /// A piece of code in a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,40 +92,13 @@ impl Live {
     }
 
     fn take_records(&mut self, recording: &Recording, info: RecordParseInfo, about: &mut Profiled) {
-        let mut all: Vec<(u64, RawEventRecord<'_>)> = Vec::new();
-        for buffer in &recording.buffers {
-            let mut last = 0;
-            for raw in records(buffer, info) {
-                // A record without a time happened when the one before it did.
-                last = raw.timestamp().unwrap_or(last);
-                all.push((last, raw));
-            }
-        }
-        all.sort_by_key(|(at, _)| *at);
         let mut records = Records::new(true, 1);
-        for (_, raw) in all {
-            match raw.parse() {
-                Ok(record) => records.take(&mut self.converter, &record),
-                Err(_) => about.unreadable += 1,
-            }
-        }
+        let buffers: Vec<&[u8]> = recording.buffers.iter().map(Vec::as_slice).collect();
+        about.unreadable += records.take_all(&mut self.converter, &buffers, info).len() as u64;
         about.lost += records.lost();
     }
 }
 
 fn endianness() -> Endianness {
     if cfg!(target_endian = "little") { Endianness::LittleEndian } else { Endianness::BigEndian }
-}
-
-/// The records of a buffer; it ends where a size makes no sense.
-fn records(buffer: &[u8], info: RecordParseInfo) -> impl Iterator<Item = RawEventRecord<'_>> {
-    let mut rest = buffer;
-    std::iter::from_fn(move || {
-        let kind = u32::from_ne_bytes(rest.get(..4)?.try_into().ok()?);
-        let misc = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
-        let size = usize::from(u16::from_ne_bytes(rest.get(6..HEAD)?.try_into().ok()?));
-        let body = rest.get(HEAD..size)?;
-        rest = rest.get(size..)?;
-        Some(RawEventRecord::new(RecordType(kind), misc, RawData::Single(body), info))
-    })
 }

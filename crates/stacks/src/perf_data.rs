@@ -6,9 +6,12 @@
 use std::io::{Cursor, Read};
 
 use linux_perf_data::linux_perf_event_reader::{
-    AttrFlags, HardwareEventId, PerfClock, PerfEventType, SampleFormat, SamplingPolicy, SoftwareCounterType,
+    AttrFlags, HardwareEventId, PerfClock, PerfEventType, RecordParseInfo, SampleFormat, SamplingPolicy,
+    SoftwareCounterType,
 };
-use linux_perf_data::{AttributeDescription, DsoKey, PerfFile, PerfFileReader, PerfFileRecord};
+use linux_perf_data::{
+    AttributeDescription, DsoKey, PerfFile, PerfFileReader, PerfFileRecord, PerfRecordIter,
+};
 use perflab_model::profile::Profiled;
 use perflab_model::{Nanos, Unit};
 
@@ -29,13 +32,14 @@ pub(crate) fn read(mut bytes: Vec<u8>, options: &Options) -> Result<Reading, (Op
     let layout = Layout::of(&bytes).map_err(|(offset, reason)| (Some(Place::Offset(offset)), reason))?;
     let whole = layout.cut(&mut bytes);
     let is_pipe = layout.is_pipe;
-    let cursor = Cursor::new(bytes);
+    let cursor = Cursor::new(bytes.as_slice());
     let opened =
         if is_pipe { PerfFileReader::parse_pipe(cursor) } else { PerfFileReader::parse_file(cursor) };
     let reader = opened.map_err(|error| (None, format!("perf.data that cannot be read: {error}")))?;
     let mut reading = Reading::default();
     say_cut(&mut reading, &whole);
-    convert(reader, options, &mut reading).map_err(|reason| (None, reason))?;
+    let records = layout.records(&bytes);
+    convert(reader, records, options, &mut reading).map_err(|reason| (None, reason))?;
     Ok(reading)
 }
 
@@ -55,36 +59,74 @@ fn say_cut(reading: &mut Reading, whole: &Whole) {
 
 fn convert<R: Read>(
     reader: PerfFileReader<R>,
+    plain: Option<(u64, &[u8])>,
     options: &Options,
     reading: &mut Reading,
 ) -> Result<(), String> {
     let PerfFileReader { mut perf_file, mut record_iter } = reader;
     let mut converter = Converter::new(machine::symbols(&recorded(&perf_file), options, reading)?);
+    let records = match plain.zip(one_shape(&perf_file)) {
+        Some(((begin, bytes), info)) => {
+            let mut records = asked(&perf_file);
+            for (at, reason) in records.take_all(&mut converter, &[bytes], info) {
+                reading.unreadable(Place::Offset(begin + at as u64), reason);
+            }
+            records
+        }
+        None => one_by_one(&mut perf_file, &mut record_iter, &mut converter, reading),
+    };
+    describe(&perf_file, records.lost(), reading);
+    reading.begun = begun(&perf_file, &converter);
+    reading.about.anchors = converter.anchors(&options.anchors);
+    (reading.weaver, reading.samples) = converter.into_parts();
+    Ok(())
+}
+
+/// How to read all records, where they can be read where they lie: not compressed, and of one shape.
+fn one_shape(file: &PerfFile) -> Option<RecordParseInfo> {
+    if file.compression_info().ok()?.is_some() {
+        return None;
+    }
+    let info = |one: &AttributeDescription| RecordParseInfo::new(one.attributes(), file.endian());
+    let mut sampled = file.event_attributes().iter().filter(|one| counts(one)).map(info);
+    let shape = sampled.next()?;
+    let is_same = |one: RecordParseInfo| {
+        one.common_data_offset_from_end == shape.common_data_offset_from_end
+            && one.nonsample_record_time_offset_from_end == shape.nonsample_record_time_offset_from_end
+    };
+    let all = file.event_attributes().iter().map(info).all(is_same);
+    (all && sampled.all(|one| one == shape)).then_some(shape)
+}
+
+/// Compressed records, those of a pipe, and those of several shapes.
+fn one_by_one<R: Read>(
+    file: &mut PerfFile,
+    iter: &mut PerfRecordIter<R>,
+    converter: &mut Converter,
+    reading: &mut Reading,
+) -> Records {
     let mut records = Records::default();
     for number in 1.. {
-        let parsed = match record_iter.next_record(&mut perf_file) {
+        let parsed = match iter.next_record(file) {
             Ok(Some(PerfFileRecord::EventRecord { record, .. })) => {
-                record.parse().map_err(|error| error.to_string()).map(|parsed| {
-                    if number == 1 {
-                        records = asked(&perf_file);
-                    }
-                    records.take(&mut converter, &parsed);
-                })
+                record.parse().map_err(|error| error.to_string())
             }
-            Ok(Some(PerfFileRecord::UserRecord(_))) => Ok(()),
+            Ok(Some(PerfFileRecord::UserRecord(_))) => continue,
             Ok(None) => break,
             Err(error) => {
                 reading.unreadable(Place::Record(number), error.to_string());
                 break;
             }
         };
-        parsed.unwrap_or_else(|error| reading.unreadable(Place::Record(number), error));
+        if !records.is_ready() {
+            records = asked(file);
+        }
+        match parsed {
+            Ok(parsed) => records.take(converter, &parsed),
+            Err(error) => reading.unreadable(Place::Record(number), error),
+        }
     }
-    describe(&perf_file, records.lost(), reading);
-    reading.begun = begun(&perf_file, &converter);
-    reading.about.anchors = converter.anchors(&options.anchors);
-    (reading.weaver, reading.samples) = converter.into_parts();
-    Ok(())
+    records
 }
 
 /// How the samples were asked for.

@@ -16,6 +16,8 @@ const RECORD_HEAD: u64 = 8;
 /// Records that more data follows than their size says.
 const TRACING_DATA: u32 = 66;
 const AUXTRACE: u32 = 71;
+/// Records that hold others.
+const COMPRESSED: [u32; 2] = [81, 83];
 
 /// How a file should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,20 +97,37 @@ impl Layout {
         Whole { cut: Some(Cut { offset: end, reason, share }) }
     }
 
+    /// The records and where they begin, where they lie in a file as they are.
+    pub(crate) fn records<'a>(&self, bytes: &'a [u8]) -> Option<(u64, &'a [u8])> {
+        let mut at = self.data.0;
+        let known = self.data.1;
+        let end =
+            if known == 0 { bytes.len() as u64 } else { at.saturating_add(known).min(bytes.len() as u64) };
+        let (begin, last) = (usize::try_from(at).ok()?, usize::try_from(end).ok()?);
+        while at < end {
+            let (kind, size) = self.record(bytes, at)?;
+            if self.is_pipe || COMPRESSED.contains(&kind) || size < RECORD_HEAD {
+                return None;
+            }
+            at += size;
+        }
+        bytes.get(begin..last).map(|records| (self.data.0, records))
+    }
+
     /// Where the last whole record ends.
     fn last_whole(&self, bytes: &[u8], end: u64) -> u64 {
         let mut at = self.data.0;
         while at < end {
             match self.record(bytes, at) {
-                Some(size) if size >= RECORD_HEAD && size <= end - at => at += size,
+                Some((_, size)) if size >= RECORD_HEAD && size <= end - at => at += size,
                 _ => break,
             }
         }
         at
     }
 
-    /// The bytes of the record at `at`, with what follows it.
-    fn record(&self, bytes: &[u8], at: u64) -> Option<u64> {
+    /// The type of the record at `at`, and its bytes with what follows it.
+    fn record(&self, bytes: &[u8], at: u64) -> Option<(u32, u64)> {
         let at = usize::try_from(at).ok()?;
         let raw = bytes.get(at..at.checked_add(8)?)?;
         let (kind, size) = (raw.get(..4)?.try_into().ok()?, raw.get(6..)?.try_into().ok()?);
@@ -123,7 +142,7 @@ impl Layout {
             TRACING_DATA => (body? & u64::from(u32::MAX)).next_multiple_of(8),
             _ => 0,
         };
-        u64::from(size).checked_add(more)
+        Some((kind, u64::from(size).checked_add(more)?))
     }
 
     fn put(&self, bytes: &mut [u8], at: usize, value: u64) {

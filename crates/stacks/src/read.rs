@@ -4,32 +4,43 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::{Imported, StacksError, folded, perf_data};
+use crate::{Imported, StacksError, folded, perf_data, pprof, script};
 
 /// A format that profiles come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// what `perf record` writes, to a file or a pipe
     PerfData,
+    /// the text of `perf script`
+    Script,
+    /// a protobuf, mostly gzipped
+    Pprof,
     /// `comm;outer;inner 42`, a line a stack
     Folded,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 2] = [Format::PerfData, Format::Folded];
+    pub const ALL: [Format; 4] = [Format::PerfData, Format::Script, Format::Pprof, Format::Folded];
 
     /// Its name on the command line and in a run.
     pub fn name(self) -> &'static str {
         match self {
             Format::PerfData => "perf.data",
+            Format::Script => "perf-script",
+            Format::Pprof => "pprof",
             Format::Folded => "folded",
         }
     }
 
     /// What a file's beginning looks like.
     fn guess(bytes: &[u8]) -> Format {
-        if perf_data::looks(bytes) { Format::PerfData } else { Format::Folded }
+        match () {
+            () if perf_data::looks(bytes) => Format::PerfData,
+            () if pprof::looks(bytes) => Format::Pprof,
+            () if script::looks(bytes) => Format::Script,
+            () => Format::Folded,
+        }
     }
 }
 
@@ -69,6 +80,11 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
     let reading = match format {
         Format::PerfData => {
             let read = perf_data::read(bytes, options);
+            read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
+        }
+        Format::Script => script::read(&bytes),
+        Format::Pprof => {
+            let read = pprof::read(&bytes);
             read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
         }
         Format::Folded => folded::read(&bytes),

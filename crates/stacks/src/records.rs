@@ -1,6 +1,9 @@
 //! The kernel's perf records, fed to the converter: the same for a live ring buffer and for perf.data.
 
-use linux_perf_data::linux_perf_event_reader::{EventRecord, Mmap2Record, MmapRecord, RawData, SampleRecord};
+use linux_perf_data::linux_perf_event_reader::{
+    Endianness, EventRecord, Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordParseInfo, RecordType,
+    SampleRecord,
+};
 use perflab_model::Nanos;
 
 use crate::Converter;
@@ -10,6 +13,12 @@ use crate::convert::{MARK_KERNEL, MARK_USER, RawSample};
 const KERNEL: i32 = -1;
 /// Executable, among a mapping's protections.
 const PROT_EXEC: u32 = 4;
+/// Bytes of a record's head: type, flags and size.
+const HEAD: usize = 8;
+/// Types from here on are perf's own and not the kernel's.
+const PERFS_OWN: u32 = 64;
+/// The one of perf's own that more bytes follow than its size says: as many as its first number.
+const AUXTRACE: u32 = 71;
 
 /// Takes records in order of time.
 #[derive(Debug, Default)]
@@ -29,9 +38,43 @@ impl Records {
         Records { has_chains, period, lost: 0, chain: Vec::new() }
     }
 
+    /// Whether it was said how samples were asked for.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.period > 0
+    }
+
     /// Records that the kernel had no room for.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Takes the kernel's records of several buffers in one order of time; gives those that cannot be read, by their
+    /// place in their buffer and the reason.
+    pub(crate) fn take_all(
+        &mut self,
+        converter: &mut Converter,
+        buffers: &[&[u8]],
+        info: RecordParseInfo,
+    ) -> Vec<(usize, String)> {
+        let mut order: Vec<(u64, usize, &[u8])> = Vec::new();
+        for buffer in buffers {
+            let mut last = 0;
+            for (at, record) in Walk::of(buffer, info.endian) {
+                // A record without a time happened when the one before it did.
+                last = raw(record, info).and_then(|raw| raw.timestamp()).unwrap_or(last);
+                order.push((last, at, record));
+            }
+        }
+        order.sort_by_key(|(time, _, _)| *time);
+        let mut unreadable = Vec::new();
+        for (_, at, record) in order {
+            match raw(record, info).map(|raw| raw.parse()) {
+                Some(Ok(parsed)) => self.take(converter, &parsed),
+                Some(Err(error)) => unreadable.push((at, error.to_string())),
+                None => unreadable.push((at, "it is shorter than its head".into())),
+            }
+        }
+        unreadable
     }
 
     /// Takes one record.
@@ -70,6 +113,74 @@ impl Records {
         };
         converter.sample(raw, chain);
     }
+}
+
+/// The kernel's records of a buffer, each with its place; it ends where a size makes no sense.
+struct Walk<'a> {
+    buffer: &'a [u8],
+    at: usize,
+    endian: Endianness,
+}
+
+impl<'a> Walk<'a> {
+    fn of(buffer: &'a [u8], endian: Endianness) -> Self {
+        Walk { buffer, at: 0, endian }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = (usize, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rest = self.buffer.get(self.at..)?;
+            let (kind, size) = (kind(rest, self.endian)?, size(rest, self.endian)?);
+            let record = rest.get(..size).filter(|_| size >= HEAD)?;
+            let at = self.at;
+            let more = if kind == AUXTRACE { number(record.get(HEAD..)?, self.endian)? } else { 0 };
+            self.at = at.checked_add(size)?.checked_add(usize::try_from(more).ok()?)?;
+            if kind < PERFS_OWN {
+                return Some((at, record));
+            }
+        }
+    }
+}
+
+fn kind(record: &[u8], endian: Endianness) -> Option<u32> {
+    let bytes = record.get(..4)?.try_into().ok()?;
+    Some(if endian == Endianness::LittleEndian {
+        u32::from_le_bytes(bytes)
+    } else {
+        u32::from_be_bytes(bytes)
+    })
+}
+
+fn half(record: &[u8], at: usize, endian: Endianness) -> Option<u16> {
+    let bytes = record.get(at..at + 2)?.try_into().ok()?;
+    Some(if endian == Endianness::LittleEndian {
+        u16::from_le_bytes(bytes)
+    } else {
+        u16::from_be_bytes(bytes)
+    })
+}
+
+fn size(record: &[u8], endian: Endianness) -> Option<usize> {
+    half(record, 6, endian).map(usize::from)
+}
+
+fn number(bytes: &[u8], endian: Endianness) -> Option<u64> {
+    let bytes = bytes.get(..8)?.try_into().ok()?;
+    Some(if endian == Endianness::LittleEndian {
+        u64::from_le_bytes(bytes)
+    } else {
+        u64::from_be_bytes(bytes)
+    })
+}
+
+/// A record by its bytes.
+fn raw(record: &[u8], info: RecordParseInfo) -> Option<RawEventRecord<'_>> {
+    let (kind, misc) = (kind(record, info.endian)?, half(record, 4, info.endian)?);
+    Some(RawEventRecord::new(RecordType(kind), misc, RawData::Single(record.get(HEAD..)?), info))
 }
 
 /// perf tells of the kernel as `[kernel.kallsyms]_text`, with the address of that symbol for an offset.

@@ -64,18 +64,22 @@ impl std::ops::AddAssign for Parts {
 impl Piece {
     /// What became of its samples.
     pub fn parts(&self) -> Parts {
-        let (lost, unreadable) = (self.about.lost, self.about.unreadable);
-        let mut parts = Parts { lost, unreadable, ..Parts::default() };
-        for sample in &self.samples {
-            let part = match sample.leaf {
-                _ if sample.is_dead() => &mut parts.dead,
-                Some(_) => &mut parts.stacks,
-                None => &mut parts.stackless,
-            };
-            *part += sample.count;
-        }
-        parts
+        parts(&self.about, &self.samples)
     }
+}
+
+/// What became of the samples of a sampler that says `about` of them.
+pub fn parts(about: &Profiled, samples: &[StackSample]) -> Parts {
+    let mut parts = Parts { lost: about.lost, unreadable: about.unreadable, ..Parts::default() };
+    for sample in samples {
+        let part = match sample.leaf {
+            _ if sample.is_dead() => &mut parts.dead,
+            Some(_) => &mut parts.stacks,
+            None => &mut parts.stackless,
+        };
+        *part += sample.count;
+    }
+    parts
 }
 
 impl Profile {

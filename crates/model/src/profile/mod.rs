@@ -14,7 +14,7 @@ mod sample;
 mod weave;
 
 pub use batch::{Anchor, Profiled, StackBatch};
-pub use collected::{Parts, Piece, Profile};
+pub use collected::{Parts, Piece, Profile, parts};
 pub use frame::{Frame, FrameId, FrameKind, Node, NodeId};
 pub use name::normalised;
 pub use sample::{CommId, StackSample};

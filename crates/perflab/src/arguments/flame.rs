@@ -63,7 +63,7 @@ Examples:
 pub struct Import {
     /// The file
     pub file: PathBuf,
-    /// What it is (perf.data, folded); guessed where left out
+    /// What it is (perf.data, perf-script, pprof, folded); guessed where left out
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
     /// A copy of the recorded machine's /proc/kallsyms, where that was not this one

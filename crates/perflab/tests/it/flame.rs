@@ -1,8 +1,9 @@
 //! Profiles: imported ones everywhere, recorded ones where perf events may be opened.
 
 use std::fs;
+use std::process::Command;
 
-use crate::laboratory::Laboratory;
+use crate::laboratory::{Laboratory, is_root, skip};
 
 const FOLDED: &str = "\
 hackbench;main;write_[k];kmem_cache_alloc_node_noprof_[k] 30
@@ -63,4 +64,133 @@ fn a_run_without_stacks_says_how_to_get_some() {
     let said = laboratory.run(&["flame", "show", "a"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("has no call stacks: record some with `perflab flame record`"), "{}", said.err);
+}
+
+/// A recording by perf, in the folder of a laboratory; `None` where perf is not there or not allowed.
+fn perf_recorded(laboratory: &Laboratory, more: &[&str]) -> Option<Vec<u8>> {
+    let path = laboratory.path("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-q", "-F", "499", "-g", "-o"]).arg(&path).args(more);
+    let done = perf.args([
+        "--",
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; cat /proc/kallsyms > /dev/null",
+    ]);
+    let done = done.output().ok().filter(|output| output.status.success());
+    done.and_then(|_| fs::read(path).ok())
+}
+
+#[test]
+fn perf_data_is_taken_whole_compressed_and_cut() {
+    let laboratory = Laboratory::new();
+    let Some(whole) = perf_recorded(&laboratory, &[]) else {
+        return skip("perf_data_is_taken", "perf cannot record here (apt install linux-perf, root)");
+    };
+    let said = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    let count = |out: &str, part: &str| -> u64 {
+        let line = out.lines().find(|line| line.starts_with(part)).unwrap();
+        line.split(',').nth(1).unwrap().parse().unwrap()
+    };
+    let all = count(&said.out, "all");
+    assert!(all > 10 && count(&said.out, "with a stack") > 0, "{}", said.out);
+    let shown = laboratory.good(&["flame", "show", "@latest", "--top", "1000", "--format", "csv"]);
+    assert!(
+        shown.out.contains("s_show,kernel") || shown.out.contains("seq_read_iter,kernel"),
+        "{}",
+        shown.out
+    );
+    let script =
+        Command::new("perf").args(["script", "-i"]).arg(laboratory.path("perf.data")).output().unwrap();
+    fs::write(laboratory.path("script.txt"), &script.stdout).unwrap();
+    let text = laboratory.good(&["flame", "import", "script.txt", "--format", "csv"]);
+    assert_eq!(count(&text.out, "all"), all, "the text has as many samples as the file");
+    fs::write(laboratory.path("cut.data"), &whole[..whole.len() / 2]).unwrap();
+    let cut = laboratory.good(&["flame", "import", "cut.data", "--format", "csv"]);
+    assert!(cut.err.contains("the file is cut off at byte"), "{}", cut.err);
+    assert!((1..all).contains(&count(&cut.out, "all")), "{}", cut.out);
+    fs::write(laboratory.path("head.data"), &whole[..60]).unwrap();
+    let head = laboratory.run(&["flame", "import", "head.data"]);
+    assert_eq!(head.code, Some(2));
+    assert!(head.err.contains("head.data:byte 60: it ends within its head"), "{}", head.err);
+    if perf_recorded(&laboratory, &["-z"]).is_some() {
+        let packed = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+        assert!(count(&packed.out, "all") > 10, "{}", packed.out);
+    }
+}
+
+#[test]
+fn another_machines_profile_needs_its_symbols() {
+    let laboratory = Laboratory::new();
+    let Some(mut bytes) = perf_recorded(&laboratory, &[]) else {
+        return skip("another_machines_profile", "perf cannot record here (apt install linux-perf, root)");
+    };
+    // The file's own words about its machine, at their places: another release, and no build ids that match.
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let release = release.trim().as_bytes();
+    let at = bytes.windows(release.len()).rposition(|window| window == release).unwrap();
+    bytes[at] = b'9';
+    let id = kernel_build_id();
+    while let Some(at) = bytes.windows(id.len()).position(|window| window == id.as_slice()) {
+        bytes[at] ^= 0xff;
+    }
+    fs::write(laboratory.path("other.data"), &bytes).unwrap();
+    let said = laboratory.good(&["flame", "import", "other.data"]);
+    assert!(
+        said.err.contains("kernel functions have no names; copy /proc/kallsyms of that machine"),
+        "{}",
+        said.err
+    );
+    let named = laboratory.good(&["flame", "import", "other.data", "--kallsyms", "/proc/kallsyms"]);
+    assert!(!named.err.contains("have no names"), "{}", named.err);
+    let missing = laboratory.run(&["flame", "import", "other.data", "--kallsyms", "nowhere"]);
+    assert!(missing.err.contains("--kallsyms nowhere: No such file"), "{}", missing.err);
+}
+
+/// The description of the note with the name GNU in /sys/kernel/notes, which is what perf stores.
+fn kernel_build_id() -> Vec<u8> {
+    let notes = fs::read("/sys/kernel/notes").unwrap();
+    let at = notes.windows(4).position(|window| window == b"GNU\0").unwrap();
+    notes[at + 4..at + 24].to_vec()
+}
+
+#[test]
+fn a_command_is_recorded_with_its_time_in_the_kernel() {
+    if !is_root() {
+        return skip("a_command_is_recorded", "needs root");
+    }
+    let laboratory = Laboratory::new();
+    let said = laboratory.run(&["flame", "record", "-F", "999", "--", "cat", "/proc/kallsyms"]);
+    if said.err.contains("refuses to sample") || said.err.contains("have no names") {
+        return skip("a_command_is_recorded", said.err.trim());
+    }
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("from perf_event_open, event c"), "{}", said.err);
+    assert!(said.err.contains("of CPU") && said.out.contains("kernel"), "{} {}", said.out, said.err);
+    let shares = laboratory.good(&["flame", "shares", "@latest", "--rules", "kernel", "--format", "csv"]);
+    assert!(shares.out.contains("system-call entry,all,"), "{}", shares.out);
+    assert!(shares.err.contains("one iteration: no interval"), "{}", shares.err);
+}
+
+#[test]
+fn mistakes_in_a_table_of_rules_have_their_lines() {
+    let laboratory = Laboratory::new();
+    fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
+    laboratory.good(&["flame", "import", "a.folded"]);
+    let table = "title = \"t\"\npick = \"outermost\"\n[[operation]]\nname = \"a\"\nroots = [\"kfree.isra.0\"]\n\
+                 [[category]]\nname = \"x\"\npriority = 1\notherwise = true\n";
+    fs::write(laboratory.path("mine.toml"), table).unwrap();
+    let said = laboratory.run(&["flame", "shares", "--rules", "mine.toml"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("mine.toml:5: `kfree.isra.0` matches nothing"), "{}", said.err);
+    fs::write(laboratory.path("mine.toml"), table.replace("kfree.isra.0", "kfree\", \"absent")).unwrap();
+    let good = laboratory.good(&["flame", "shares", "--rules", "mine.toml", "--format", "csv"]);
+    assert!(good.out.contains("a,all,15,0.15"), "{}", good.out);
+    assert!(good.err.contains("patterns of mine.toml that no function here fits: absent"), "{}", good.err);
+    let none = laboratory.run(&["flame", "shares", "--rules", "nothing"]);
+    assert!(
+        none.err.contains("there is no rule table `nothing`; name a file, or one of slab, kernel"),
+        "{}",
+        none.err
+    );
 }

@@ -19,6 +19,7 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
         anchors: perflab_analyze::flame::rules::anchors(),
     };
     let imported = perflab_stacks::read(&wanted.file, &options)?;
+    let parts = imported.parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let (run, warnings) = import_profile(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;
     for remark in remarks {
@@ -27,8 +28,7 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
     for warning in warnings {
         eprintln!("warning: {}; {}", warning.message, warning.advice);
     }
-    let profile = super::stored::first(&run)?;
-    context.print(&flame::parts_grid(&profile.parts()))?;
+    context.print(&flame::parts_grid(&parts))?;
     context.say(format!("run: {} (taken for {source})", run.short()));
     Ok(Exit::Fine)
 }

@@ -1,0 +1,129 @@
+//! What it costs to make a categorised flame graph of a perf.data, in CPU time, against the scripts that people use; and
+//! what recording costs hackbench against `perf record`.
+//!
+//! `cargo bench -p perflab --bench perf_data`. `$PERFLAB_PERF_DATA` is a perf.data of 340,000 samples or so; without it
+//! one is recorded of hackbench, which takes about a minute. `$PERFLAB_FLAMEGRAPH` is a folder with stackcollapse-perf.pl and
+//! flamegraph.pl; `$PERFLAB_INFERNO` one with inferno-collapse-perf and inferno-flamegraph. What is not there is
+//! said to be left out. Interleaved; medians of CPU time (user and system, children included).
+
+#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const ROUNDS: usize = 3;
+const PERFLAB: &str = env!("CARGO_BIN_EXE_perflab");
+
+fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = std::env::var_os("PERFLAB_PERF_DATA").map_or_else(|| recorded(folder.path()), PathBuf::from);
+    conversion(&data, folder.path());
+    recording(folder.path());
+}
+
+/// CPU seconds of all children that were waited for.
+fn children() -> f64 {
+    let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = usage.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: f64 = fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap();
+    ticks / 100.0
+}
+
+/// CPU seconds of a shell's command; it must succeed.
+fn cost(script: &str, folder: &Path) -> f64 {
+    let before = children();
+    let shell = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    assert!(shell.env("PERFLAB_ARCHIVE", folder.join("archive")).status().unwrap().success(), "{script}");
+    children() - before
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn recorded(folder: &Path) -> PathBuf {
+    let path = folder.join("perf.data");
+    let script = "perf record -q -F 19999 -a -g -m 4096 -o perf.data -- hackbench -g 10 -l 1500";
+    println!("recording: {script}: {:.1} s of CPU", cost(script, folder));
+    path
+}
+
+fn conversion(data: &Path, folder: &Path) {
+    let data = data.canonicalize().unwrap();
+    let data = data.display();
+    let ours = format!("{PERFLAB} flame import {data} --label bench && {PERFLAB} flame shares @latest");
+    let mut arms = vec![("perflab flame import and shares", ours)];
+    if let Ok(peer) = std::env::var("PERFLAB_FLAMEGRAPH") {
+        let script = format!(
+            "perf script -i {data} | perl {peer}/stackcollapse-perf.pl | perl {peer}/flamegraph.pl > perl.svg"
+        );
+        arms.push(("perf script | stackcollapse-perf.pl | flamegraph.pl", script));
+    }
+    if let Ok(peer) = std::env::var("PERFLAB_INFERNO") {
+        let script = format!(
+            "perf script -i {data} | {peer}/inferno-collapse-perf | {peer}/inferno-flamegraph > inferno.svg"
+        );
+        arms.push(("perf script | inferno-collapse-perf | inferno-flamegraph", script));
+    }
+    let mut costs = vec![Vec::new(); arms.len()];
+    for _ in 0..ROUNDS {
+        arms.iter().zip(&mut costs).for_each(|((_, script), costs)| costs.push(cost(script, folder)));
+    }
+    let medians: Vec<f64> = costs.iter_mut().map(|costs| median(costs)).collect();
+    println!("{}", samples(folder));
+    for ((name, _), median_cost) in arms.iter().zip(&medians) {
+        println!("{name}: {median_cost:.2} s of CPU, {:.1} times perflab", median_cost / medians[0]);
+    }
+}
+
+/// What became of the samples, as perflab says.
+fn samples(folder: &Path) -> String {
+    let run = Command::new(PERFLAB)
+        .args(["flame", "show", "@latest", "--top", "1"])
+        .env("PERFLAB_ARCHIVE", folder.join("archive"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    said.lines().find(|line| line.contains(" samples: ")).unwrap_or("no samples").to_owned()
+}
+
+/// User and system seconds that hackbench itself had, under each recorder at 999 Hz.
+fn recording(folder: &Path) {
+    const ROUNDS: usize = 7;
+    let load = "hackbench -g 4 -l 500";
+    // The load writes its own times, and its children's, when it is done.
+    let file = folder.join("times.txt");
+    let timed = format!("sh -c '{load} > /dev/null; times > {}'", file.display());
+    let arms = [
+        ("nothing", timed.clone()),
+        ("perf record -F 999 -a -g", format!("perf record -q -F 999 -a -g -o rec.data -- {timed}")),
+        (
+            "perflab flame record -F 999 --system",
+            format!("{PERFLAB} flame record -F 999 --system -- {timed}"),
+        ),
+    ];
+    let mut costs = vec![Vec::new(); arms.len()];
+    for _ in 0..ROUNDS {
+        for ((_, script), costs) in arms.iter().zip(&mut costs) {
+            cost(script, folder);
+            costs.push(times(&std::fs::read_to_string(&file).unwrap()));
+        }
+    }
+    for ((name, _), costs) in arms.iter().zip(&mut costs) {
+        println!("{load} under {name}: {:.3} s of CPU (median of {ROUNDS})", median(costs));
+    }
+}
+
+/// The seconds in what `times` writes: `0m1.23s 0m4.5s` for the shell, then for its children.
+fn times(text: &str) -> f64 {
+    let seconds = |word: &str| {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m')?;
+        Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
+    };
+    text.split_whitespace().filter_map(seconds).sum()
+}
