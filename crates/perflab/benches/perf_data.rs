@@ -32,12 +32,10 @@ fn children() -> f64 {
 /// CPU seconds of a shell's command; it must succeed.
 fn cost(script: &str, folder: &Path) -> f64 {
     let before = children();
-    let shell = Command::new("sh")
-        .args(["-c", script])
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    assert!(shell.env("PERFLAB_ARCHIVE", folder.join("archive")).status().unwrap().success(), "{script}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(folder).env("PERFLAB_ARCHIVE", folder.join("archive"));
+    let ended = shell.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(ended.success(), "{script}");
     children() - before
 }
 
