@@ -1,9 +1,12 @@
 // Brings the page to life: what can be read without a script stands there already.
 
 import "./report.css";
+import "./flame/flame.css";
 import { Colouring } from "./colour";
 import type { ReportData } from "./data";
 import * as filter from "./filter";
+import type { Picture } from "./flame/data";
+import { Viewer } from "./flame/viewer";
 import * as strips from "./strips";
 import * as timelines from "./timelines";
 import * as tip from "./tip";
@@ -14,10 +17,20 @@ function section(id: string): Element {
   return found;
 }
 
-const data = JSON.parse(section("data").textContent ?? "") as ReportData;
-const colours = new Colouring(data);
+function parsed(element: Element): unknown {
+  return JSON.parse(element.textContent ?? "");
+}
+
+function report(): void {
+  const data = parsed(section("data")) as ReportData;
+  const colours = new Colouring(data);
+  filter.install(section("verdicts"));
+  strips.install(section("iterations"), data, colours);
+  timelines.install(section("timelines"), data, colours);
+}
+
 tip.install();
-filter.install(section("verdicts"));
-strips.install(section("iterations"), data, colours);
-timelines.install(section("timelines"), data, colours);
+if (document.getElementById("data") !== null) report();
+const flames = document.getElementById("flame-data");
+if (flames !== null) new Viewer(section("flame"), parsed(flames) as Picture);
 document.documentElement.classList.add("alive");

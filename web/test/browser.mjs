@@ -9,6 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
+import { flames } from "./flames.mjs";
+import { speedscope } from "./speedscope.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const shots = join(root, "target/report-shots");
@@ -49,6 +51,10 @@ async function everything() {
   await behaves(one);
   await long();
   await many();
+  const flame = sample("flame");
+  await looks(flame, "flame");
+  await flames({ test, shots, desktop, flame, large: sample("flame-large"), report: one });
+  await speedscope(browser, folder, counted);
 }
 
 function sample(kind) {
@@ -78,6 +84,18 @@ async function test(name, file, options, body) {
     console.error(`FAIL ${name}: ${error.stack ?? error}`);
   } finally {
     await context.close();
+  }
+}
+
+/** A test without a page of ours. */
+async function counted(name, body) {
+  try {
+    await body();
+    passed++;
+    console.log(`ok   ${name}`);
+  } catch (error) {
+    failed++;
+    console.error(`FAIL ${name}: ${error.stack ?? error}`);
   }
 }
 

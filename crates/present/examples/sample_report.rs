@@ -1,22 +1,36 @@
 //! Renders a report of the recorded run under `tests/data/recorded/`, for the browser test and for looking at.
 //!
-//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many]`: one run with its two factors;
-//! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each.
+//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many|flame|flame-large]`: one run with its two factors and a profile;
+//! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each;
+//! or the flame graph viewer, with two sides or with 100,000 boxes.
 
 #![expect(clippy::unwrap_used, reason = "an example for the tests may stop at what it does not expect")]
 
 #[path = "../tests/data/recorded.rs"]
 mod recorded;
+#[path = "../tests/data/stacks.rs"]
+mod stacks;
 
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_model::Nanos;
 use perflab_model::series::{ColumnData, Series};
+use perflab_present::flame::page;
 use perflab_present::report::{ReportInput, RunInput, render};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let out = arguments.next().expect("a path for the page");
-    let input = match arguments.next().as_deref() {
+    let kind = arguments.next();
+    let flames = match kind.as_deref() {
+        Some("flame") => Some(stacks::two()),
+        Some("flame-large") => Some(stacks::large(100_000)),
+        _ => None,
+    };
+    if let Some(flames) = flames {
+        std::fs::write(&out, page("perflab", &flames).unwrap()).unwrap();
+        return;
+    }
+    let input = match kind.as_deref() {
         Some("two") => two(),
         Some("long") => long(),
         Some("many") => many(),
@@ -35,7 +49,7 @@ fn by_factor(run: &RunInput, factor: &str) -> Comparison {
 fn one() -> ReportInput {
     let run = recorded::run();
     let comparisons = vec![by_factor(&run, "pages"), by_factor(&run, "placebo")];
-    ReportInput { title: String::new(), comparisons, runs: vec![run] }
+    ReportInput { title: String::new(), comparisons, runs: vec![run], flames: Some(stacks::two()) }
 }
 
 fn two() -> ReportInput {
@@ -54,6 +68,7 @@ fn two() -> ReportInput {
         title: "Does the new kernel cost bandwidth?".into(),
         comparisons: vec![comparison],
         runs: vec![before, after],
+        flames: None,
     }
 }
 
@@ -113,5 +128,10 @@ fn many() -> ReportInput {
             end,
         });
     }
-    ReportInput { title: String::new(), comparisons: vec![by_factor(&run, "pages")], runs: vec![run] }
+    ReportInput {
+        title: String::new(),
+        comparisons: vec![by_factor(&run, "pages")],
+        runs: vec![run],
+        flames: None,
+    }
 }

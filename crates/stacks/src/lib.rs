@@ -15,10 +15,12 @@
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
 //! | [`events`] | what events cannot see |
 //! | [`imported`] | what every format gives |
+//! | [`export`] | profiles for other tools: folded, speedscope, Firefox Profiler, pprof |
 //! | [`error`] | what can go wrong, with line or offset |
 
 pub mod error;
 pub mod events;
+pub mod export;
 pub mod imported;
 pub mod read;
 

@@ -92,4 +92,4 @@ pub use signed_rank::{SignedRank, signed_rank};
 pub use spread::{inter_quartile_range, mad, robust_sd, sd};
 pub use steady_state::{Course, SteadyState, Warmup, steady_by_variation};
 pub use theil_sen::theil_sen;
-pub use welch::{Welch, mean_with_interval, welch, welch_ratio, welch_shift};
+pub use welch::{Moments, Welch, mean_with_interval, welch, welch_of, welch_ratio, welch_shift};

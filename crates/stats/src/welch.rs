@@ -39,10 +39,43 @@ impl Welch {
 /// # Errors
 /// Fewer than two values on a side, a value that is not finite, no spread on either side, an overflow.
 pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Welch, StatsError> {
-    let (baseline, candidate) = (at_least(baseline, 2)?, at_least(candidate, 2)?);
-    let (m, n) = (baseline.len() as f64, candidate.len() as f64);
-    let (v, w) = (sd(baseline)?.powi(2) / m, sd(candidate)?.powi(2) / n);
-    let difference = finite(mean(candidate)? - mean(baseline)?)?;
+    welch_of(Moments::of(baseline)?, Moments::of(candidate)?)
+}
+
+/// What Welch's test needs of a side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moments {
+    /// Number of values, at least 2.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their variance, in the unit squared: that of the values, or a larger one that the caller can defend.
+    pub variance: f64,
+}
+
+impl Moments {
+    /// Those of values.
+    ///
+    /// # Errors
+    /// Fewer than two values, a value that is not finite.
+    pub fn of(values: &[f64]) -> Result<Self, StatsError> {
+        let values = at_least(values, 2)?;
+        Ok(Moments { n: values.len(), mean: mean(values)?, variance: sd(values)?.powi(2) })
+    }
+}
+
+/// [`welch`] of sides that are known by their moments.
+///
+/// # Errors
+/// Fewer than two values on a side, a moment that is not finite, no variance on either side, an overflow.
+pub fn welch_of(baseline: Moments, candidate: Moments) -> Result<Welch, StatsError> {
+    let few = baseline.n.min(candidate.n);
+    if few < 2 {
+        return Err(StatsError::TooFew { needed: 2, got: few });
+    }
+    let (m, n) = (baseline.n as f64, candidate.n as f64);
+    let (v, w) = (finite(baseline.variance)? / m, finite(candidate.variance)? / n);
+    let difference = finite(candidate.mean - baseline.mean)?;
     if v + w == 0.0 {
         return Err(StatsError::NoSpread);
     }

@@ -12,16 +12,22 @@
 //! | `categorise` | [`categorise`]: what every node of a profile is by a table |
 //! | `shares` | [`shares`]: operations and categories as shares, with denominators and intervals |
 //! | `functions` | [`functions`]: a row a function, own and inclusive |
+//! | `join` | [`join`]: several profiles over one tree |
+//! | `change` | [`changes`]: which boxes differ between two sides by more than noise, and the rule for it |
 
 mod categorise;
+mod change;
 mod functions;
+mod join;
 mod pattern;
 pub mod rules;
 mod shares;
 mod tree;
 
 pub use categorise::{UNRECOGNISED, Verdict, Verdicts, categorise};
+pub use change::{Basis, Changes, Difference, changes};
 pub use functions::{FunctionRow, functions};
+pub use join::{Joined, JoinedNode, JoinedRun, JoinedSide, join};
 pub use pattern::Pattern;
 pub use rules::{Rules, RulesError};
 pub use shares::{Coverage, PerOperation, Share, ShareOptions, ShareRow, Shares, parts, shares};

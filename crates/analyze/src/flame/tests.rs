@@ -264,3 +264,87 @@ fn every_mistake_in_a_table_has_its_line() {
         assert_eq!(Rules::parse("t.toml", &text).unwrap_err().to_string(), wanted);
     }
 }
+
+#[test]
+fn two_profiles_stand_over_one_tree() {
+    let (before, after) = (profile(&[&["a;f;g 3", "a;f 1"], &["a;f;g 4"]]), profile(&[&["a;f;h 2", "a 2"]]));
+    let how = GrowOptions::default;
+    let joined = join(&[vec![(&before, how())], vec![(&after, how())]]);
+    let name = |node: &JoinedNode| joined.functions[node.function as usize].name.as_str();
+    assert_eq!(joined.nodes.iter().map(name).collect::<Vec<_>>(), ["all", "f", "g", "h", NO_STACK]);
+    let samples = |side: &JoinedSide<'_>| side.own(5).iter().map(|own| own.samples).collect::<Vec<_>>();
+    assert_eq!(samples(&joined.sides[0]), [0, 1, 7, 0, 0]);
+    assert_eq!(joined.totals(&samples(&joined.sides[1])), [4, 2, 0, 2, 2]);
+    let repeated = joined.sides[0].repetitions(5);
+    assert_eq!(repeated.iter().map(|own| own[2].samples).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!((joined.sides[0].parts().all(), joined.sides[1].parts().stackless), (8, 2));
+}
+
+/// A profile whose repetitions give `f` so many of 1000 samples, and `g` the others.
+fn shared(shares: &[u64]) -> Profile {
+    let lines: Vec<_> =
+        shares.iter().map(|f| [format!("a;m;f {f}"), format!("a;m;g {}", 1000 - f)]).collect();
+    let lines: Vec<Vec<&str>> = lines.iter().map(|pair| pair.iter().map(String::as_str).collect()).collect();
+    profile(&lines.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+fn judged(before: &[u64], after: &[u64]) -> Changes {
+    let (before, after) = (shared(before), shared(after));
+    let how = GrowOptions::default;
+    changes(&join(&[vec![(&before, how())], vec![(&after, how())]]), 0, 1).unwrap()
+}
+
+#[test]
+fn a_difference_beyond_the_noise_of_repetitions_is_a_change() {
+    let found = judged(&[250, 255, 245, 252], &[300, 296, 305, 301]);
+    assert_eq!(found.basis, Basis::Repetitions(4, 4));
+    let f = found.nodes.iter().find(|node| node.of == 2).unwrap();
+    assert!(f.is_change() && (f.difference - 0.05).abs() < 1e-9, "{f:?}");
+    assert!(f.low > 0.02 && f.high < 0.08, "{f:?}");
+    let function = found.functions.iter().find(|one| one.of == 2).unwrap();
+    assert_eq!((function.difference, function.low), (f.difference, f.low), "f is called from one place");
+    let callers: Vec<u32> = found.nodes.iter().map(|node| node.of).filter(|node| *node < 2).collect();
+    assert_eq!(callers, [0_u32; 0], "all and m hold every sample on both sides: nothing varies");
+}
+
+#[test]
+fn repetitions_that_vary_as_much_as_they_differ_are_noise() {
+    let found = judged(&[200, 300, 250, 280], &[300, 240, 330, 310]);
+    assert!(found.nodes.iter().all(|node| !node.is_change()), "{found:?}");
+}
+
+#[test]
+fn repetitions_that_agree_by_chance_do_not_beat_counting() {
+    // 2.5 % and 3 % of 1000 samples twice, without any spread: counting alone gives ± 0.5 %.
+    let found = judged(&[25, 25], &[30, 30]);
+    assert!(found.nodes.iter().all(|node| !node.is_change()), "{found:?}");
+}
+
+#[test]
+fn without_repetitions_counting_is_all_that_is_known() {
+    let found = judged(&[250], &[300, 310]);
+    assert_eq!(found.basis, Basis::Counts);
+    let f = found.nodes.iter().find(|node| node.of == 2).unwrap();
+    // p = 0.25 of 1000 and 0.305 of 2000: ± 1.96 √(0.25 · 0.75 / 1000 + 0.305 · 0.695 / 2000) = ± 0.03358
+    assert!((f.high - f.low - 2.0 * 0.033_58).abs() < 2e-4, "{f:?}");
+    assert!((f.difference - 0.055).abs() < 1e-9 && f.is_change(), "{f:?}");
+}
+
+#[test]
+fn boxes_with_few_samples_are_not_judged() {
+    let (before, after) = (profile(&[&["a;f 500", "a;g 7"]]), profile(&[&["a;f 500", "a;g 8"]]));
+    let how = GrowOptions::default;
+    let joined = join(&[vec![(&before, how())], vec![(&after, how())]]);
+    let found = changes(&joined, 0, 1).unwrap();
+    assert_eq!(found.nodes.iter().map(|node| node.of).collect::<Vec<_>>(), [1]);
+    assert!(changes(&joined, 0, 2).is_none());
+}
+
+#[test]
+fn runs_that_repeat_each_other_are_the_repetitions() {
+    let (one, two) = (shared(&[250, 250]), shared(&[260]));
+    let how = GrowOptions::default;
+    let joined = join(&[vec![(&one, how()), (&two, how())], vec![(&one, how())]]);
+    assert_eq!(joined.sides[0].repetitions(4).len(), 2);
+    assert_eq!(joined.sides[1].repetitions(4).len(), 2, "iterations, where there is one run");
+}

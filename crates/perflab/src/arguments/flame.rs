@@ -23,6 +23,12 @@ pub enum FlameVerb {
     Shares(Shares),
     /// Show where the samples of a run are: functions, self and inclusive
     Show(Show),
+    /// Write the viewer: one HTML file with the flame graph of a run, or the difference of two
+    Html(Html),
+    /// Draw the flame graph of a run as one static SVG
+    Svg(Svg),
+    /// Write the profile of a run for another viewer: folded, speedscope, firefox, pprof
+    Export(Export),
 }
 
 /// `perflab flame record`
@@ -112,4 +118,89 @@ pub struct Shares {
     /// Only samples of this command
     #[arg(long, value_name = "COMMAND")]
     pub comm: Option<String>,
+}
+
+/// `perflab flame html`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs that share a
+label are repetitions of one another, and so are the iterations of one run; differences inside their noise are grey.
+
+Examples:
+  perflab flame html @latest -o flame.html
+  perflab flame html before after -o difference.html")]
+pub struct Html {
+    /// The runs; the baseline first
+    #[arg(default_value = "@latest")]
+    pub runs: Vec<String>,
+    /// Only this case of each run, by its number; all that were profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Where to write the page; beside the archive's reports where left out
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `perflab flame svg`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab flame svg @latest -o flame.svg
+  perflab flame svg @latest --icicle --width 1600 > flame.svg")]
+pub struct Svg {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// Callers on top, callees below
+    #[arg(long)]
+    pub icicle: bool,
+    /// Pixels from left to right
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
+    pub width: u32,
+    /// Where to write the picture; stdout where left out
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `perflab flame export`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Formats:
+  folded      `command;outer;inner 42` a line, for flamegraph.pl and inferno; kernel functions end in _[k]
+  speedscope  JSON for https://www.speedscope.app, in order of time where samples have one
+  firefox     JSON for https://profiler.firefox.com, with threads and times
+  pprof       gzip-compressed protobuf, for `go tool pprof`
+
+Examples:
+  perflab flame export @latest --to folded > out.folded
+  perflab flame export @latest --to pprof -o out.pb.gz && go tool pprof -top out.pb.gz")]
+pub struct Export {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which case of the run, by its number; the first that was profiled where left out
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<u32>,
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: ExportFormat,
+    /// Where to write it; stdout where left out
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What `perflab flame export` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// folded text
+    Folded,
+    /// speedscope's JSON
+    Speedscope,
+    /// the Firefox Profiler's JSON
+    Firefox,
+    /// pprof's protobuf
+    Pprof,
 }

@@ -109,6 +109,7 @@ pub fn write_report(
         title: "History".into(),
         comparisons: Vec::new(),
         runs: vec![report::input(&newest.directory)?],
+        flames: None,
     };
     let page = render_history(&input, found)?;
     std::fs::write(path, page).with_context(|| format!("cannot write the report {}", path.display()))?;

@@ -76,7 +76,8 @@ fn by_factors(side: &Side) -> anyhow::Result<Vec<Comparison>> {
 fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<()> {
     let inputs = runs.iter().map(input).collect::<anyhow::Result<Vec<_>>>()?;
     let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
-    let html = render(&ReportInput { title, comparisons, runs: inputs })?;
+    let flames = super::flame::pictures::of_runs(runs)?;
+    let html = render(&ReportInput { title, comparisons, runs: inputs, flames })?;
     std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
 }
 

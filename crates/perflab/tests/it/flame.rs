@@ -194,3 +194,43 @@ fn mistakes_in_a_table_of_rules_have_their_lines() {
         none.err
     );
 }
+
+#[test]
+fn a_run_is_drawn_and_exported_and_comes_back() {
+    let laboratory = Laboratory::new();
+    fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
+    laboratory.good(&["flame", "import", "a.folded", "--label", "a"]);
+    let picture = laboratory.good(&["flame", "svg", "a"]).out;
+    assert!(
+        picture.starts_with("<svg ") && picture.contains("<title>kfree: 15 samples, 15.00 %"),
+        "{picture}"
+    );
+    let folded = laboratory.good(&["flame", "export", "a", "--to", "folded"]).out;
+    let mut wanted: Vec<&str> = FOLDED.lines().collect();
+    wanted.sort_unstable();
+    assert_eq!(folded.lines().collect::<Vec<_>>(), wanted);
+    for format in ["speedscope", "firefox", "pprof"] {
+        laboratory.good(&["flame", "export", "a", "--to", format, "-o", format]);
+        assert!(fs::metadata(laboratory.path(format)).unwrap().len() > 100);
+    }
+}
+
+#[test]
+fn two_runs_become_one_page_and_the_report_has_the_same_viewer() {
+    let laboratory = Laboratory::new();
+    for label in ["a", "b", "b"] {
+        fs::write(laboratory.path("one.folded"), FOLDED).unwrap();
+        laboratory.good(&["flame", "import", "one.folded", "--label", label]);
+    }
+    laboratory.good(&["flame", "html", "a", "b", "-o", "ab.html"]);
+    let page = fs::read_to_string(laboratory.path("ab.html")).unwrap();
+    assert!(page.contains("<title>a and b · perflab</title>"));
+    let data = page.split("id=\"flame-data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["sides"][1]["parts"][0], serde_json::json!(["with a stack", 190]), "b was run twice");
+    assert!(data["changes"][0]["basis"].as_str().unwrap().contains("numbers of samples only"), "a only once");
+    laboratory.good(&["report", "a", "-o", "report.html"]);
+    let report = fs::read_to_string(laboratory.path("report.html")).unwrap();
+    assert!(report.contains("<section id=\"flame\"") && report.contains("id=\"flame-data\""));
+    assert!(page.len() < 100_000, "{} bytes", page.len());
+}

@@ -13,14 +13,14 @@ pub(super) fn face() -> Option<Face<'static>> {
 }
 
 /// The width of a text of that size, in pixels.
-pub(super) fn width(text: &str, size: f64) -> f64 {
+pub(crate) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return text.chars().count() as f64 * size * 0.55 };
     let units: f64 = text.chars().map(|letter| f64::from(advance(&face, glyph(&face, letter)))).sum();
     units * size / f64::from(face.units_per_em())
 }
 
 /// The longest beginning of a text that fits, with an ellipsis where something is left out.
-pub(super) fn fitted(text: &str, size: f64, room: f64) -> String {
+pub(crate) fn fitted(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();
     }

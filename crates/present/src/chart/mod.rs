@@ -31,7 +31,7 @@ mod number;
 mod png;
 mod scene;
 mod stacked;
-mod svg;
+pub(crate) mod svg;
 mod thin;
 mod ticks;
 
@@ -41,6 +41,7 @@ mod tests;
 pub use bars::{Bar, Bars};
 pub use colour::{OTHERS, PALETTE, Rgb};
 pub use dots::{Dot, Dots, Level};
+pub(crate) use font::{fitted, width as text_width};
 pub use frame::Span;
 pub use histogram::Histogram;
 pub use lines::{Line, Lines};

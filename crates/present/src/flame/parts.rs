@@ -1,12 +1,12 @@
 //! What became of every sample, as a table and in one line.
 
-use perflab_model::profile::Parts;
+use perflab_model::profile::{Parts, Profiled};
 
 use super::functions::share;
 use crate::table::{Column, Grid};
 
 /// The parts by name, disjoint, in the order of the table.
-fn named(parts: &Parts) -> [(&'static str, u64); 5] {
+pub(super) fn named(parts: &Parts) -> [(&'static str, u64); 5] {
     [
         ("with a stack", parts.stacks),
         ("without a stack", parts.stackless),
@@ -39,4 +39,12 @@ pub fn account(parts: &Parts) -> String {
     };
     let told: Vec<String> = named(parts).into_iter().filter_map(told).collect();
     format!("{all} samples: {}", told.join(", "))
+}
+
+/// Where samples come from, in a line: `perf.data, cpu-clock at 499 Hz`.
+#[must_use]
+pub fn source(about: &Profiled) -> String {
+    let event = if about.event.is_empty() { String::new() } else { format!(", {}", about.event) };
+    let rate = about.frequency.map(|rate| format!(" at {rate} Hz")).unwrap_or_default();
+    format!("{}{event}{rate}", about.source)
 }

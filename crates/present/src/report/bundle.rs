@@ -6,20 +6,22 @@
 use sha2::{Digest, Sha256};
 
 /// The front end: one script without imports.
-pub(super) const SCRIPT: &str = include_str!("../../assets/report.js");
+pub(crate) const SCRIPT: &str = include_str!("../../assets/report.js");
 /// Its style sheet.
-pub(super) const STYLE: &str = include_str!("../../assets/report.css");
+pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
 /// The page's template and its parts, by name.
-pub(super) const TEMPLATES: &[(&str, &str)] = &[
+pub(crate) const TEMPLATES: &[(&str, &str)] = &[
     ("report.html", include_str!("../../assets/report.html")),
     ("comparison.html", include_str!("../../assets/comparison.html")),
     ("runs.html", include_str!("../../assets/runs.html")),
     ("history.html", include_str!("../../assets/history.html")),
     ("slab.html", include_str!("../../assets/slab.html")),
+    ("flame.html", include_str!("../../assets/flame.html")),
+    ("flame_section.html", include_str!("../../assets/flame_section.html")),
 ];
 
 /// The content security policy: nothing from anywhere, no style attributes, no script but ours.
-pub(super) fn policy() -> String {
+pub(crate) fn policy() -> String {
     let (script, style) = (hash(SCRIPT), hash(STYLE));
     format!(
         "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; \
@@ -32,7 +34,7 @@ fn hash(text: &str) -> String {
 }
 
 /// RFC 4648, section 4.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |group: u32, at: u32| {
         let sextet = (group >> (18 - 6 * at)) & 63;
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_gives_the_vectors_of_rfc_4648() {
+    pub(crate) fn base64_gives_the_vectors_of_rfc_4648() {
         let vectors = [
             ("", ""),
             ("f", "Zg=="),

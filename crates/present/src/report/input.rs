@@ -21,6 +21,8 @@ pub struct ReportInput {
     pub comparisons: Vec<perflab_analyze::Comparison>,
     /// The runs, the baseline first.
     pub runs: Vec<RunInput>,
+    /// Their profiles, where there are any.
+    pub flames: Option<crate::flame::Picture>,
 }
 
 /// Why there is no report.

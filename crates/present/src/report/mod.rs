@@ -6,7 +6,7 @@
 //! What can be read with JavaScript off (verdicts, interval plots, facts, plan) is rendered here; what
 //! needs a pointer (dots, timelines, filter) is drawn by the bundle under `assets/`, built from `web/`.
 
-mod bundle;
+pub(crate) mod bundle;
 pub mod data;
 mod facts;
 mod input;
@@ -18,7 +18,9 @@ mod run;
 mod series;
 mod verdicts;
 
+pub(crate) use bundle::base64;
 pub use input::{ReportError, ReportInput, RunInput};
+pub(crate) use render::{json as page_json, templates};
 pub use render::{render, render_history};
 
 #[cfg(test)]

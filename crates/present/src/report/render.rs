@@ -15,6 +15,8 @@ struct Filled<'a> {
     style: &'a str,
     script: &'a str,
     data: String,
+    /// The viewer's data; empty where nothing was profiled.
+    flames: String,
 }
 
 /// One HTML file: readable without JavaScript, without a network, on a phone and on paper.
@@ -47,17 +49,19 @@ fn filled(input: &ReportInput, history: Option<&History>) -> Result<String, Repo
         style: bundle::STYLE,
         script: bundle::SCRIPT,
         data: json(&data)?,
+        flames: input.flames.as_ref().map(json).transpose()?.unwrap_or_default(),
     };
     let templates = templates()?;
     Ok(templates.get_template("report.html")?.render(Value::from(Serde(filled)))?)
 }
 
 /// JSON that no HTML parser takes for the end of its element.
-fn json(data: &data::ReportData) -> Result<String, ReportError> {
+pub(crate) fn json(data: &impl Serialize) -> Result<String, ReportError> {
     Ok(serde_json::to_string(data)?.replace('<', "\\u003c"))
 }
 
-fn templates() -> Result<Environment<'static>, ReportError> {
+/// The page's templates, by name.
+pub(crate) fn templates() -> Result<Environment<'static>, ReportError> {
     let mut templates = Environment::new();
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_auto_escape_callback(|_| AutoEscape::Html);

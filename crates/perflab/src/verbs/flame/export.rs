@@ -1,0 +1,32 @@
+//! `perflab flame export`
+
+use perflab_stacks::export::{Chosen, firefox, folded, pprof, speedscope};
+
+use super::pictures::measured;
+use super::stored::stored;
+use super::written::write;
+use crate::arguments::flame::{Export, ExportFormat};
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Writes one case of a run for another viewer.
+pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
+    let (run, profile) = stored(context, &wanted.run, wanted.case)?;
+    let manifest = run.manifest()?;
+    let slots = measured(&manifest.plan, &profile).slots;
+    let name = manifest.label.unwrap_or_else(|| run.short().to_owned());
+    let chosen = Chosen { name: &name, profile: &profile, slots: slots.as_deref() };
+    let bytes = match wanted.to {
+        ExportFormat::Folded => folded(chosen).into_bytes(),
+        ExportFormat::Speedscope => speedscope(chosen).into_bytes(),
+        ExportFormat::Firefox => firefox(chosen)?.into_bytes(),
+        ExportFormat::Pprof => pprof(chosen)?,
+    };
+    write(wanted.output.as_deref(), &bytes)?;
+    let parts = profile.parts();
+    if parts.lost + parts.unreadable > 0 {
+        let (lost, unreadable) = (parts.lost, parts.unreadable);
+        context.say(format!("not in the file: {lost} samples lost by the kernel, {unreadable} unreadable"));
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,12 @@
+//! The viewer: one HTML file, and the same component inside the report.
+//!
+//! Owns what the viewer is told (`data`, packed by `pack`) and its page. The viewer itself is TypeScript, in
+//! `web/src/flame/`, in the same bundle as the report's front end.
+
+pub(crate) mod data;
+mod pack;
+mod picture;
+mod render;
+
+pub use picture::{Categories, picture};
+pub use render::page;

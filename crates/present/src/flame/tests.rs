@@ -1,0 +1,80 @@
+use perflab_analyze::flame::{GrowOptions, join};
+use perflab_model::profile::{CommId, Frame, FrameKind, Profile, Profiled, StackSample, Weaver};
+use perflab_model::{Nanos, Unit};
+
+use super::*;
+
+/// A profile of folded lines, `comm;outer;inner 3`, user functions in brackets; a piece for each list, a sample
+/// every 30 ms.
+fn profile(pieces: &[&[&str]]) -> Profile {
+    let mut profile = Profile::default();
+    let mut weaver = Weaver::default();
+    for (slot, lines) in (0..).zip(pieces) {
+        let samples = (0..).zip(*lines).map(|(at, line)| sample(&mut weaver, line, at)).collect();
+        profile.take(weaver.batch(slot, samples));
+        let (source, event) = ("perf.data".into(), "cpu-clock".into());
+        let about = Profiled {
+            slot,
+            source,
+            event,
+            frequency: Some(499),
+            unit: Unit::new("ns"),
+            ..Profiled::default()
+        };
+        profile.tell(about);
+    }
+    profile
+}
+
+fn sample(weaver: &mut Weaver, line: &str, at: u64) -> StackSample {
+    let (stack, count) = line.rsplit_once(' ').unwrap();
+    let mut frames = stack.split(';');
+    let comm: CommId = weaver.comm(frames.next().unwrap());
+    let leaf = frames.fold(None, |parent, name| {
+        let user = name.strip_prefix('<').and_then(|name| name.strip_suffix('>'));
+        let kind = if user.is_some() { FrameKind::User } else { FrameKind::Kernel };
+        let frame = weaver.frame(Frame::new(user.unwrap_or(name), kind));
+        Some(weaver.node(parent, frame))
+    });
+    let count: u64 = count.parse().unwrap();
+    let at = Some(Nanos(5_000_000_000 + at * 30_000_000));
+    StackSample { at, cpu: Some(0), pid: Some(1), tid: Some(1), comm, leaf, count, weight: count }
+}
+
+const BEFORE: [&[&str]; 2] = [
+    &["bench;<main>;write;kmem_cache_alloc 30", "bench;<main>;read;kfree 60", "bench;<main> 9", "swapper 1"],
+    &["bench;<main>;write;kmem_cache_alloc 32", "bench;<main>;read;kfree 58", "bench;<main> 10"],
+];
+const AFTER: [&[&str]; 2] = [
+    &["bench;<main>;write;kmem_cache_alloc 61", "bench;<main>;read;kfree 29", "bench;<main>;poll 10"],
+    &["bench;<main>;write;kmem_cache_alloc 60", "bench;<main>;read;kfree 30", "bench;<main>;poll 10"],
+];
+
+#[test]
+fn the_picture_names_every_box_and_its_shares() {
+    let profile = profile(&BEFORE);
+    let options = GrowOptions { commands: true, ..GrowOptions::default() };
+    let joined = join(&[vec![(&profile, options)]]);
+    let categories = Categories::by_role(&joined);
+    let (title, source) = ("before <&\">", "perf.data, cpu-clock at 499 Hz");
+    let wanted =
+        FlameSvg { title, source, joined: &joined, categories: &categories, width: 600.0, icicle: false };
+    insta::assert_snapshot!(svg(&wanted));
+    let icicle = svg(&FlameSvg { icicle: true, ..wanted });
+    assert!(icicle.find(">all<").unwrap() < icicle.find(">main<").unwrap());
+    let nothing = join(&[]);
+    assert!(svg(&FlameSvg { joined: &nothing, ..wanted }).contains("no samples"));
+}
+
+#[test]
+fn the_viewer_is_told_both_sides_over_one_tree() {
+    let (before, after) = (profile(&BEFORE), profile(&AFTER));
+    let options = GrowOptions { commands: true, ..GrowOptions::default() };
+    let joined = join(&[vec![(&before, options.clone())], vec![(&after, options)]]);
+    let names = ["before".to_owned(), "after".to_owned()];
+    let picture = picture("before and after", &joined, &names, &Categories::by_role(&joined));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&picture).unwrap());
+    let page = page("perflab", &Picture { title: "a </script> b".into(), ..picture }).unwrap();
+    assert!(page.contains("<title>a &lt;") && !page.contains("a </script> b"));
+    assert!(page.contains("id=\"flame-data\""));
+}

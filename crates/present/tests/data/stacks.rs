@@ -1,0 +1,132 @@
+//! Made-up profiles for the browser: two sides of six iterations each, and a tree of 100,000 boxes.
+
+use perflab_analyze::flame::{GrowOptions, join};
+use perflab_model::profile::{Frame, FrameKind, NodeId, Profile, Profiled, StackSample, Weaver};
+use perflab_model::{Nanos, Unit};
+use perflab_present::flame::{Categories, Picture, picture};
+
+/// Stacks with their samples in a thousand, before and after; `k:` marks functions of the kernel.
+const STACKS: [(&str, u64, u64); 12] = [
+    ("bench;main;send;k:write;k:sock_sendmsg;k:alloc_skb;k:kmem_cache_alloc;k:___slab_alloc", 20, 90),
+    ("bench;main;send;k:write;k:sock_sendmsg;k:alloc_skb;k:kmem_cache_alloc", 90, 90),
+    ("bench;main;send;k:write;k:sock_sendmsg;k:copy_from_iter", 160, 140),
+    ("bench;main;send;k:write;k:sock_sendmsg", 80, 70),
+    ("bench;main;receive;k:read;k:sock_recvmsg;k:skb_free;k:kfree", 100, 150),
+    ("bench;main;receive;k:read;k:sock_recvmsg;k:skb_free;k:kmem_cache_free", 100, 90),
+    ("bench;main;receive;k:read;k:sock_recvmsg;k:copy_to_iter", 200, 170),
+    ("bench;main;receive;k:read;k:schedule;k:kfree", 40, 40),
+    ("bench;main;walk;walk;walk;visit", 110, 100),
+    ("bench;main;old_path", 60, 0),
+    ("bench;main;new_path", 0, 30),
+    ("swapper", 40, 30),
+];
+
+/// A report's or a page's data of two sides.
+pub fn two() -> Picture {
+    let sides = [false, true].map(|after| repeated(after, 6));
+    drawn(&sides, &["before".into(), "after".into()])
+}
+
+fn drawn(sides: &[Profile], names: &[String]) -> Picture {
+    let how = GrowOptions { commands: true, ..GrowOptions::default() };
+    let joined = join(&sides.iter().map(|side| vec![(side, how.clone())]).collect::<Vec<_>>());
+    picture("before and after", &joined, names, &Categories::by_role(&joined))
+}
+
+fn repeated(after: bool, iterations: u32) -> Profile {
+    let (mut profile, mut weaver, mut dice) =
+        (Profile::default(), Weaver::default(), Dice(1 + u64::from(after)));
+    for slot in 0..iterations {
+        let mut samples = Vec::new();
+        for (stack, before, then) in STACKS {
+            let wanted = if after { then } else { before };
+            let count = wanted + dice.below(wanted / 10 + 1);
+            samples.extend((0..count).map(|_| sample(&mut weaver, stack, &mut dice, u64::from(slot))));
+        }
+        samples.sort_by_key(|sample| sample.at);
+        if let Some(dying) = samples.first_mut() {
+            dying.pid = Some(-1);
+        }
+        profile.take(weaver.batch(slot, samples));
+        profile.tell(about(slot, 5));
+    }
+    profile
+}
+
+fn about(slot: u32, lost: u64) -> Profiled {
+    let (source, event) = ("perf.data".into(), "cpu-clock".into());
+    let hides = Some("what runs while interrupts are off".into());
+    Profiled {
+        slot,
+        source,
+        event,
+        frequency: Some(499),
+        unit: Unit::new("ns"),
+        hides,
+        lost,
+        ..Profiled::default()
+    }
+}
+
+fn sample(weaver: &mut Weaver, stack: &str, dice: &mut Dice, iteration: u64) -> StackSample {
+    let mut parts = stack.split(';');
+    let comm = weaver.comm(parts.next().unwrap());
+    let leaf = parts.fold(None, |parent, name| {
+        let kernel = name.strip_prefix("k:");
+        let kind = if kernel.is_some() { FrameKind::Kernel } else { FrameKind::User };
+        let frame = weaver.frame(Frame::new(kernel.unwrap_or(name), kind));
+        Some(weaver.node(parent, frame))
+    });
+    let at = Some(Nanos(1_000_000_000 * (10 * iteration + 1) + dice.below(2_600_000_000)));
+    StackSample { at, cpu: Some(0), pid: Some(7), tid: Some(7), comm, leaf, count: 1, weight: 2_004_008 }
+}
+
+/// A tree of at least `boxes` boxes, of 4,000 functions, up to 60 deep.
+pub fn large(boxes: usize) -> Picture {
+    let (mut profile, mut weaver, mut dice) = (Profile::default(), Weaver::default(), Dice(3));
+    let mut samples = Vec::new();
+    let mut nodes = 0;
+    while nodes < boxes {
+        let leaf = walk(&mut weaver, &mut dice);
+        nodes = nodes.max(leaf.0 as usize + 1);
+        let at = Some(Nanos(samples.len() as u64 * 1_000_000));
+        let comm = weaver.comm("large");
+        samples.push(StackSample {
+            at,
+            cpu: Some(0),
+            pid: Some(7),
+            tid: Some(7),
+            comm,
+            leaf: Some(leaf),
+            count: 1,
+            weight: 1,
+        });
+    }
+    profile.take(weaver.batch(0, samples));
+    profile.tell(about(0, 0));
+    drawn(&[profile], &["large".into()])
+}
+
+/// One stack: callees are few and mostly the same, as in programs.
+fn walk(weaver: &mut Weaver, dice: &mut Dice) -> NodeId {
+    let depth = 8 + dice.below(52);
+    let (mut at, mut function) = (None, 0);
+    for _ in 0..depth {
+        let (one, other) = (dice.below(12), dice.below(12));
+        function = (function * 31 + one.min(other) + 1) % 4000;
+        let kind = if function % 3 == 0 { FrameKind::User } else { FrameKind::Kernel };
+        let frame = weaver.frame(Frame::new(&format!("function_{function}"), kind));
+        at = Some(weaver.node(at, frame));
+    }
+    at.unwrap()
+}
+
+/// Numbers that are the same everywhere (Knuth's MMIX generator).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}

@@ -1,0 +1,40 @@
+//! `command;outer;inner 42` a line, sorted: what flamegraph.pl, inferno and our own import read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use perflab_model::profile::{CommId, Frame, FrameKind, NodeId};
+
+use super::Chosen;
+
+/// Folded text with the raw names of functions; kernel functions end in `_[k]`, other inlined ones in `_[i]`. A
+/// sample without a stack is its command alone.
+#[must_use]
+pub fn folded(chosen: Chosen<'_>) -> String {
+    let mut counts: HashMap<(CommId, Option<NodeId>), (&str, u64)> = HashMap::new();
+    for sample in chosen.samples() {
+        counts.entry((sample.comm, sample.leaf)).or_insert((chosen.comm(sample), 0)).1 += sample.count;
+    }
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for ((_, leaf), (comm, count)) in counts {
+        let frames = chosen.frames(leaf).into_iter().filter_map(|id| chosen.profile.frame(id)).map(frame);
+        let parts: Vec<String> = std::iter::once(plain(comm)).chain(frames).collect();
+        *lines.entry(parts.join(";")).or_default() += count;
+    }
+    lines.into_iter().map(|(stack, count)| format!("{stack} {count}\n")).collect()
+}
+
+fn frame(frame: &Frame) -> String {
+    let suffix = match (frame.kind, frame.inlined) {
+        (FrameKind::Kernel, _) => "_[k]",
+        (_, true) => "_[i]",
+        _ => "",
+    };
+    format!("{}{suffix}", plain(frame.raw()))
+}
+
+/// Without the signs that end frames and lines.
+fn plain(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|sign| if sign == ';' || sign.is_control() { ':' } else { sign }).collect();
+    if plain.is_empty() { "[unknown]".into() } else { plain }
+}

@@ -1,0 +1,21 @@
+//! Profiles for other tools.
+//!
+//! Owns four formats: folded text, speedscope's JSON, the Firefox Profiler's JSON and pprof's protobuf. Refuses to
+//! invent: folded text has no place for times and losses, so they are left out of it, and a sample without
+//! a stack is written as one wherever the format can say so.
+
+mod chosen;
+mod firefox;
+mod folded;
+mod pprof;
+mod protobuf;
+mod speedscope;
+
+pub use chosen::Chosen;
+pub use firefox::firefox;
+pub use folded::folded;
+pub use pprof::pprof;
+pub use speedscope::speedscope;
+
+#[cfg(test)]
+mod tests;

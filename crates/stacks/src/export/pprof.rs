@@ -1,0 +1,144 @@
+//! pprof's protobuf, compressed: <https://github.com/google/pprof/blob/main/proto/profile.proto>. Two values a
+//! sample: its count, and its weight in the unit of the profile.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use indexmap::IndexSet;
+use perflab_model::profile::{CommId, NodeId};
+
+use super::Chosen;
+use super::protobuf::Message;
+
+/// Fields of the message Profile.
+mod field {
+    pub(super) const SAMPLE_TYPE: u32 = 1;
+    pub(super) const SAMPLE: u32 = 2;
+    pub(super) const LOCATION: u32 = 4;
+    pub(super) const FUNCTION: u32 = 5;
+    pub(super) const STRING_TABLE: u32 = 6;
+    pub(super) const DURATION_NANOS: u32 = 10;
+    pub(super) const PERIOD_TYPE: u32 = 11;
+    pub(super) const COMMENT: u32 = 13;
+}
+
+/// The file. A sample's command is its label `command`; a sample without a stack ends in `[no stack]`.
+///
+/// # Errors
+/// Where it cannot be compressed in memory, which would be a mistake of ours.
+pub fn pprof(chosen: Chosen<'_>) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&message(chosen).into_bytes())?;
+    encoder.finish()
+}
+
+fn message(chosen: Chosen<'_>) -> Message {
+    let mut texts = Texts::default();
+    let mut profile = Message::default();
+    let weight = weight_type(chosen);
+    profile.message(field::SAMPLE_TYPE, value_type(&mut texts, "samples", "count"));
+    profile.message(field::SAMPLE_TYPE, value_type(&mut texts, &weight.0, &weight.1));
+    samples(chosen, &mut texts, &mut profile);
+    functions(chosen, &mut texts, &mut profile);
+    profile.number(field::DURATION_NANOS, duration(chosen));
+    profile.message(field::PERIOD_TYPE, value_type(&mut texts, &weight.0, &weight.1));
+    let about = chosen.about();
+    for comment in [Some(format!("{} from {}", about.event, about.source)), about.hides].into_iter().flatten()
+    {
+        let comment = texts.number(&comment);
+        profile.packed(field::COMMENT, [comment]);
+    }
+    texts.0.iter().for_each(|text| profile.bytes(field::STRING_TABLE, text.as_bytes()));
+    profile
+}
+
+/// What weights are: `("cpu", "nanoseconds")`, `("cycles", "count")`.
+fn weight_type(chosen: Chosen<'_>) -> (String, String) {
+    match chosen.about().unit.0.as_str() {
+        "ns" => ("cpu".into(), "nanoseconds".into()),
+        "1" | "" => ("weight".into(), "count".into()),
+        unit => (unit.to_owned(), "count".into()),
+    }
+}
+
+fn value_type(texts: &mut Texts, name: &str, unit: &str) -> Message {
+    let mut value = Message::default();
+    value.number(1, texts.number(name));
+    value.number(2, texts.number(unit));
+    value
+}
+
+/// Samples that are alike become one; locations are frames, counted from 1.
+fn samples(chosen: Chosen<'_>, texts: &mut Texts, profile: &mut Message) {
+    let mut alike: HashMap<(CommId, Option<NodeId>), usize> = HashMap::new();
+    let mut entries: Vec<(&str, Option<NodeId>, u64, u64)> = Vec::new();
+    for sample in chosen.samples() {
+        let at = *alike.entry((sample.comm, sample.leaf)).or_insert_with(|| {
+            entries.push((chosen.comm(sample), sample.leaf, 0, 0));
+            entries.len() - 1
+        });
+        if let Some(entry) = entries.get_mut(at) {
+            entry.2 += sample.count;
+            entry.3 += sample.weight;
+        }
+    }
+    let key = texts.number("command");
+    let nothing = chosen.profile.frames.len() as u64 + 1;
+    for (comm, leaf, count, weight) in entries {
+        let frames: Vec<u64> = chosen.inwards(leaf).into_iter().map(|frame| u64::from(frame.0) + 1).collect();
+        let mut label = Message::default();
+        label.number(1, key);
+        label.number(2, texts.number(comm));
+        let mut sample = Message::default();
+        sample.packed(1, if frames.is_empty() { vec![nothing] } else { frames });
+        sample.packed(2, [count, weight]);
+        sample.message(3, label);
+        profile.message(field::SAMPLE, sample);
+    }
+}
+
+/// A function and a location for each frame, and one for no stack.
+fn functions(chosen: Chosen<'_>, texts: &mut Texts, profile: &mut Message) {
+    let known = chosen.profile.frames.iter();
+    let known = known.map(|frame| (frame.name.as_str(), frame.raw(), frame.module.as_deref().unwrap_or("")));
+    for (id, (name, raw, module)) in (1..).zip(known.chain([("[no stack]", "[no stack]", "")])) {
+        let mut function = Message::default();
+        function.number(1, id);
+        function.number(2, texts.number(name));
+        function.number(3, texts.number(raw));
+        function.number(4, texts.number(module));
+        profile.message(field::FUNCTION, function);
+        let mut line = Message::default();
+        line.number(1, id);
+        let mut location = Message::default();
+        location.number(1, id);
+        location.message(4, line);
+        profile.message(field::LOCATION, location);
+    }
+}
+
+/// From the first to the last sample, in nanoseconds; 0 where the source has no times.
+fn duration(chosen: Chosen<'_>) -> u64 {
+    let times = || chosen.samples().filter_map(|sample| sample.at);
+    times().max().zip(times().min()).map_or(0, |(last, first)| last.0 - first.0)
+}
+
+/// The table of strings; number 0 is the empty one.
+struct Texts(IndexSet<String>);
+
+impl Default for Texts {
+    fn default() -> Self {
+        Texts(IndexSet::from([String::new()]))
+    }
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> u64 {
+        match self.0.get_index_of(text) {
+            Some(known) => known as u64,
+            None => self.0.insert_full(text.to_owned()).0 as u64,
+        }
+    }
+}
