@@ -10,8 +10,11 @@ use crate::seen::{Cell, Index};
 
 /// Fewest pairs for an interval at 95 %; below, the sides are compared unpaired.
 const FEWEST_PAIRS: usize = 6;
-/// Most values a side: all pairs of them must fit in memory. More are compared as medians of equal batches.
-const MOST_VALUES: usize = 1_000;
+/// Fewest boots a side for an interval at 95 % by ranks.
+const FEWEST_BY_RANKS: usize = 4;
+/// Most values a side: all pairs of them are looked at. More are compared as medians of equal batches of neighbours, which
+/// also keeps values that follow one another from counting as independent.
+const MOST_VALUES: usize = 200;
 
 /// The values to compare, one a unit of comparison.
 #[derive(Debug)]
@@ -34,7 +37,7 @@ impl Units {
         let one_boot = !ours.keys().eq(theirs.keys());
         let pairs = pairs(&by_block(baseline, index), &by_block(candidate, index));
         let paired = pairs.0.len() >= FEWEST_PAIRS;
-        let (x, y) = if paired { pairs } else { (baseline.values(), candidate.values()) };
+        let (x, y) = if paired { pairs } else { iterations(baseline, candidate)? };
         let (baseline, candidate) = (batched(x)?, batched(y)?);
         Ok(Units { level: Level::Iteration, paired, baseline, candidate, one_boot })
     }
@@ -54,15 +57,42 @@ impl Units {
         })
     }
 
+    /// Two or three boots have no interval by ranks: their means have one by t, where a side has any spread.
+    pub(crate) fn by_means(&self) -> bool {
+        let few = self.baseline.len().min(self.candidate.len()) < FEWEST_BY_RANKS;
+        let spreads = |side: &[f64]| side.windows(2).any(|pair| pair.first() != pair.last());
+        let differ = spreads(&self.baseline) || spreads(&self.candidate);
+        self.level == Level::Boot && !self.paired && few && differ
+    }
+
     pub(crate) fn method(&self) -> Method {
         let (baseline, candidate) = (self.baseline.len(), self.candidate.len());
-        Method { level: self.level, paired: self.paired, baseline, candidate }
+        Method { level: self.level, paired: self.paired, by_means: self.by_means(), baseline, candidate }
     }
 }
 
 fn medians(boots: &BTreeMap<u32, Vec<Point>>) -> Result<BTreeMap<u32, f64>, StatsError> {
     let of = |points: &Vec<Point>| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
     boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
+}
+
+/// The values of both sides; where iterations of both hold several values each, their medians, since values of one
+/// iteration share its luck.
+fn iterations(baseline: &Cell, candidate: &Cell) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
+    let grouped = |cell: &Cell| {
+        let mut groups: BTreeMap<(u32, u32, u32), Vec<f64>> = BTreeMap::new();
+        for point in &cell.points {
+            groups.entry((point.run, point.boot, point.iteration)).or_default().push(point.value);
+        }
+        groups
+    };
+    let sides = [baseline, candidate].map(grouped);
+    let several = sides.iter().any(|groups| groups.values().any(|values| values.len() > 1));
+    if !several || sides.iter().any(|groups| groups.len() < 2) {
+        return Ok((baseline.values(), candidate.values()));
+    }
+    let medians = |groups: &BTreeMap<_, Vec<f64>>| groups.values().map(|values| median(values)).collect::<Result<_, _>>();
+    Ok((medians(&sides[0])?, medians(&sides[1])?))
 }
 
 /// The values of runs in complete blocks, by run, boot and block.

@@ -15,6 +15,7 @@ use crate::warning::Warning;
 use crate::{AnalyzeError, FactDifference, Options, Side, environment, planned};
 
 pub use by_factor::compare_by_factor;
+pub(crate) use by_factor::levels as factor_levels;
 
 /// Compares runs with other runs: `perflab compare A B [C...]`.
 ///
@@ -101,7 +102,7 @@ fn cell_warnings(index: &Index, ours: &Table, theirs: &[Table]) -> Vec<Warning> 
 fn notes(drafts: &[Draft], families: Families, options: &Options) -> Vec<String> {
     let percent = |fraction: f64| (fraction * 1000.0).round() / 10.0;
     let uses =
-        |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|method| method.paired == paired));
+        |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));
     let mut notes = Vec::new();
     if uses(true) {
         let how = "the pseudo-median over blocks or boots, with the interval that inverts Wilcoxon's signed-rank test";
@@ -111,6 +112,10 @@ fn notes(drafts: &[Draft], families: Families, options: &Options) -> Vec<String>
         let rows = if uses(true) { "all other" } else { "all" };
         let how = "Hodges and Lehmann's, with the interval that inverts the Mann-Whitney test";
         notes.push(format!("change of {rows} rows: {how}"));
+    }
+    if drafts.iter().any(|draft| draft.row.method.is_some_and(|method| method.by_means)) {
+        let how = "Welch's t on the boots' medians: two or three boots a side are too few for ranks";
+        notes.push(format!("change of rows with few boots: {how}"));
     }
     notes.push(format!(
         "same: the {} % interval lies inside ± the margin; better or worse: the {} % interval excludes no change and q is below {}",

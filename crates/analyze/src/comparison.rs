@@ -197,6 +197,8 @@ pub struct Method {
     /// Whether both sides were paired, by block or by boot: pseudo-median and signed ranks instead of
     /// Hodges-Lehmann and Mann-Whitney.
     pub paired: bool,
+    /// Whether means were compared by Welch's t, two or three boots a side being too few for ranks.
+    pub by_means: bool,
     /// Baseline values (or pairs) that were compared.
     pub baseline: usize,
     /// Candidate values (or pairs) that were compared.

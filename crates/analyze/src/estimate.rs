@@ -1,6 +1,8 @@
 //! Owns the numbers of one row: the change, its intervals, its p-value and its noise. It refuses to judge them.
 
-use perflab_stats::{Estimate, PairwiseShifts, StatsError, WalshAverages, mann_whitney, sd, signed_rank};
+use perflab_stats::{
+    Estimate, Method as StatsMethod, PairwiseShifts, StatsError, WalshAverages, mann_whitney, sd, signed_rank, welch,
+};
 
 use crate::Options;
 use crate::blocks::Units;
@@ -18,12 +20,13 @@ pub(crate) struct Estimated {
 
 /// Estimates the change on the scale of ratios where all values are above zero, else of differences.
 pub(crate) fn estimate(units: &Units, options: &Options) -> Result<Estimated, StatsError> {
+    let how = (units.paired, units.by_means());
     let all = || units.baseline.iter().chain(&units.candidate);
     if all().all(|value| *value > 0.0) {
         let (x, y) = (logarithms(&units.baseline), logarithms(&units.candidate));
-        return on_scale(Scale::Ratio, &x, &y, units.paired, options);
+        return on_scale(Scale::Ratio, &x, &y, how, options);
     }
-    on_scale(Scale::Absolute, &units.baseline, &units.candidate, units.paired, options)
+    on_scale(Scale::Absolute, &units.baseline, &units.candidate, how, options)
 }
 
 fn logarithms(values: &[f64]) -> Vec<f64> {
@@ -34,10 +37,15 @@ fn on_scale(
     scale: Scale,
     x: &[f64],
     y: &[f64],
-    paired: bool,
+    (paired, by_means): (bool, bool),
     options: &Options,
 ) -> Result<Estimated, StatsError> {
-    let (wide, narrow, p) = if paired {
+    let (wide, narrow, p) = if by_means {
+        let found = welch(x, y)?;
+        let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
+        let estimate = |interval| Estimate { value: found.difference, interval, method: StatsMethod::StudentT };
+        (estimate(at(options.confidence)?), estimate(at(options.narrow_confidence())?), found.p)
+    } else if paired {
         let averages = WalshAverages::absolute(x, y)?;
         let at = |confidence| averages.estimate(confidence);
         (at(options.confidence)?, at(options.narrow_confidence())?, signed_rank(x, y)?.p)

@@ -10,7 +10,10 @@
 //! | [`comparison`] | the answer: rows, and everything needed to print or store it |
 //! | [`warning`] | what to be careful about, and what to do |
 //! | [`gate`] | `--fail-if worse:2%` |
+//! | [`interaction`] | two factors at once: effects and their interaction |
+//! | [`benchstat`], [`lkp`] | the tables that those tools print |
 //! | [`mmtests`] | the tables that MMTests prints for the same data |
+//! | [`monitor`] | a monitor's series by iteration, to be compared like a metric |
 //! | [`noise_card`] | what this machine shows where nothing changed |
 //! | [`recap`] | all rows together: gains and their geometric mean |
 //! | [`statistic`] | numbers about one side, by name |
@@ -47,6 +50,7 @@
 //! ```
 
 pub mod ahead;
+pub mod benchstat;
 mod blocks;
 pub mod compare;
 pub mod comparison;
@@ -60,8 +64,11 @@ mod flag;
 pub mod flame;
 pub mod gate;
 pub mod history;
+pub mod interaction;
 mod judge;
+pub mod lkp;
 pub mod mmtests;
+pub mod monitor;
 mod needed;
 pub mod noise_card;
 mod options;
@@ -85,6 +92,7 @@ pub use flag::Flag;
 pub use gate::Gate;
 pub use history::{Guard, History, guard, history};
 pub use noise_card::NoiseCard;
+pub use interaction::{Interactions, interactions};
 pub use options::Options;
 pub use recap::{Recap, recap};
 pub use side::Side;

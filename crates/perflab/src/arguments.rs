@@ -175,9 +175,13 @@ pub struct Compare {
     /// The baseline, then one or more candidates; with --by, the one run (or its repetitions)
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Compare the levels of this factor within the run, the first level being the baseline
-    #[arg(long, value_name = "FACTOR")]
-    pub by: Option<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline; with two factors
+    /// (`host,guest`) their effects and how they interact
+    #[arg(long, value_name = "FACTOR[,FACTOR]", value_delimiter = ',')]
+    pub by: Vec<String>,
+    /// Compare what this monitor recorded instead of the metrics: means of gauges, rates of counters, by iteration
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["ratio", "stat"])]
+    pub monitor: Option<String>,
     /// What to compare with: one of the runs, or a level of the factor (default: the first)
     #[arg(long, value_name = "RUN|LEVEL")]
     pub baseline: Option<String>,
@@ -199,6 +203,9 @@ pub struct Compare {
     /// Only this metric (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
+    /// Only this workload (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub workload: Vec<String>,
     /// Confidence of the intervals
     #[arg(long, default_value_t = 0.95)]
     pub confidence: f64,
@@ -214,6 +221,8 @@ Examples:
   perflab compare @latest --by pages                the levels of a factor within one run
   perflab compare before after --ratio              gains and their geometric mean
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
+  perflab compare @latest --by host,guest           two factors: effects and their interaction
+  perflab compare before after --monitor vmstat     what the kernel did meanwhile
   perflab compare before after --style mmtests      the table that compare-mmtests.pl prints";
 
 /// The looks of `--style`.
@@ -223,6 +232,10 @@ pub enum StyleName {
     Perflab,
     /// the rows and figures of MMTests' compare-mmtests.pl
     Mmtests,
+    /// those of `lkp compare`
+    Lkp,
+    /// those of Go's benchstat
+    Benchstat,
 }
 
 /// `perflab report`

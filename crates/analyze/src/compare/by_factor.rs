@@ -56,7 +56,7 @@ fn baseline_first(
 }
 
 /// Its levels that were run, in the order of the study.
-fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeError> {
+pub(crate) fn levels(side: &Side, factor: &str) -> Result<Vec<String>, AnalyzeError> {
     let plans = || side.runs.iter().map(|run| &run.manifest.plan);
     let used: IndexSet<&String> =
         plans().flat_map(|plan| &plan.cases).filter_map(|case| case.levels.get(factor)).collect();

@@ -5,6 +5,7 @@
 //! Formulas: `bin/lib/MMTests/Stat.pm` and `Summarise.pm` at 638401e (June 2026), restated in `perflab-stats`.
 
 mod band;
+mod duration;
 mod note;
 mod operation;
 mod ratio;
@@ -13,5 +14,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use duration::{DurationTable, durations};
 pub use ratio::{RatioCell, RatioRow, RatioTable, ratios};
 pub use table::{StatCell, StatRow, StatTable, tables};

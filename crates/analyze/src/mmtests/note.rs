@@ -1,6 +1,7 @@
 //! Owns the notes below MMTests' tables: what was left out and why, and where MMTests itself would print something
 //! else. It refuses to repeat what the table says.
 
+use indexmap::IndexMap;
 use perflab_stats::Better;
 
 use super::operation::{Benchmark, Operation};
@@ -15,14 +16,27 @@ pub(super) fn of_table(benchmark: &Benchmark, comparison: &Comparison, limit: f6
     let mut notes = vec![meaning(comparison, limit)];
     notes.extend(direction(benchmark));
     notes.extend(without_direction(benchmark));
+    let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for operation in &benchmark.operations {
-        for (side, name) in sides.iter().enumerate() {
-            notes.extend(left_out(operation, side, name));
-            notes.extend(star(operation, side, name, limit));
+        let of_sides = sides.iter().enumerate().filter_map(|(side, name)| left_out(operation, side, name));
+        for reason in of_sides.chain(best_only(benchmark, operation)) {
+            folded.entry(reason).or_default().push(&operation.label);
         }
-        notes.extend(best_only(benchmark, operation));
+    }
+    notes.extend(folded.into_iter().map(|(reason, labels)| format!("{}: {reason}", listed(&labels))));
+    for operation in &benchmark.operations {
+        notes.extend(sides.iter().enumerate().filter_map(|(side, name)| star(operation, side, name, limit)));
     }
     notes
+}
+
+/// As many names are listed.
+const MOST_NAMES: usize = 6;
+
+fn listed(labels: &[&str]) -> String {
+    let first = labels.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let more = labels.len().saturating_sub(MOST_NAMES);
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 fn meaning(comparison: &Comparison, limit: f64) -> String {
@@ -64,27 +78,26 @@ fn without_direction(benchmark: &Benchmark) -> Option<String> {
 fn left_out(operation: &Operation, side: usize, name: &str) -> Option<String> {
     let values = operation.sides.get(side)?;
     let failed = operation.failed.get(side).copied().unwrap_or(0);
-    let label = &operation.label;
     if values.is_empty() {
         return Some(format!(
-            "{label}: {name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"
+            "{name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"
         ));
     }
     let zeros = values.iter().filter(|value| **value <= 0.0).count();
     if zeros > 0 && operation.better == Better::Higher {
         let text = "MMTests would drop the whole column, or take the loss for no change";
         return Some(format!(
-            "{label}: {name} has {zeros} of {} values that are not above zero, so no harmonic mean and no ratio; {text}",
+            "{name} has {zeros} of {} values that are not above zero, so no harmonic mean and no ratio; {text}",
             values.len()
         ));
     }
     if values.len() == 1 {
         return Some(format!(
-            "{label}: {name} has one value, so no deviation and no star; MMTests would print a Stddev of 0"
+            "{name} has one value, so no deviation and no star; MMTests would print a Stddev of 0"
         ));
     }
     (failed > 0)
-        .then(|| format!("{label}: {name} lost {failed} iterations that failed; MMTests would not say so"))
+        .then(|| format!("{name} lost {failed} iterations that failed; MMTests would not say so"))
 }
 
 /// Where MMTests' band rule marks something else than the test.
@@ -112,8 +125,7 @@ fn best_only(benchmark: &Benchmark, operation: &Operation) -> Option<String> {
     let most = operation.sides.iter().map(Vec::len).max()?;
     (benchmark.report.kind == Kind::Singleops && most > 1).then(|| {
         format!(
-            "{}: the mean of {most} values; MMTests would print one of them, the first in its order",
-            operation.label
+            "the mean of {most} values; MMTests would print one of them, the first in its order"
         )
     })
 }

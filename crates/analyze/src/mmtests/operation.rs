@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use perflab_model::Direction;
 use perflab_stats::Better;
 
+use super::duration;
 use super::report::Report;
 use crate::comparison::{Comparison, Row, Summary};
 
@@ -35,7 +36,7 @@ pub(super) struct Benchmark {
 /// All benchmarks of a comparison.
 pub(super) fn benchmarks(comparison: &Comparison) -> Vec<Benchmark> {
     let mut found: IndexMap<&str, IndexMap<String, Operation>> = IndexMap::new();
-    for row in &comparison.rows {
+    for row in comparison.rows.iter().filter(|row| row.workload != duration::WORKLOAD) {
         let report = Report::of(&row.workload);
         let operations = found.entry(row.workload.as_str()).or_default();
         let label = label(row);

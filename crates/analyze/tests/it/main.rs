@@ -6,4 +6,5 @@ mod build;
 mod compare;
 mod false_alarms;
 mod gate;
+mod interaction;
 mod slab;

@@ -1,6 +1,11 @@
 //! `perflab compare`
 
-use perflab_analyze::{Comparison, Gate, Options, Statistic, compare, compare_by_factor, mmtests, recap};
+mod monitor;
+
+use perflab_analyze::{
+    Comparison, Gate, Options, Side, Statistic, benchstat, compare, compare_by_factor, interactions, lkp,
+    mmtests, recap,
+};
 use perflab_present::table;
 
 use crate::arguments::{self, StyleName};
@@ -12,6 +17,9 @@ use crate::sides;
 pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let statistics = statistics(wanted)?;
+    if let [first, second] = &wanted.by[..] {
+        return two_factors(context, wanted, [first, second]);
+    }
     let comparison = comparison(context, wanted)?;
     context.write(&text(context, wanted, &comparison, &statistics)?)?;
     let found = gate.map(|gate| comparison.violations(&gate).len()).unwrap_or_default();
@@ -29,6 +37,9 @@ fn text(
 ) -> anyhow::Result<String> {
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match wanted.style {
+        StyleName::Mmtests if wanted.monitor.as_deref() == Some("duration") => {
+            table::mmtests::render_durations(&mmtests::durations(comparison), format)?
+        }
         StyleName::Mmtests if wanted.ratio => {
             table::mmtests::render_ratios(&mmtests::ratios(comparison), format)?
         }
@@ -36,6 +47,8 @@ fn text(
             let tables = mmtests::tables(comparison, statistics);
             table::mmtests::render_stats(&tables, wanted.significance, format)?
         }
+        StyleName::Lkp => table::render_lkp(&lkp::tables(comparison), format)?,
+        StyleName::Benchstat => table::render_benchstat(&benchstat::tables(comparison), format)?,
         StyleName::Perflab if wanted.ratio => table::render_recap(&recap(comparison), format, width)?,
         StyleName::Perflab if !statistics.is_empty() => {
             table::render_statistics(comparison, statistics, format, width, colour)?
@@ -51,22 +64,67 @@ fn statistics(wanted: &arguments::Compare) -> Result<Vec<Statistic>, Usage> {
     wanted.stat.iter().map(read).collect()
 }
 
-fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {
+/// Effects and interaction of two factors within runs that are repetitions of one another.
+fn two_factors(
+    context: &Context,
+    wanted: &arguments::Compare,
+    factors: [&String; 2],
+) -> anyhow::Result<Exit> {
+    let side = one_side(context, wanted)?;
+    let found = interactions(&side, factors.map(String::as_str), &options(wanted)?)?;
+    context.write(&table::render_interactions(&found, context.format, context.width, context.colour)?)?;
+    Ok(Exit::Fine)
+}
+
+/// All runs that were named, as repetitions of one another.
+fn one_side(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Side> {
     let archive = context.archive()?;
+    let mut side = Side { name: wanted.runs.join(", "), runs: Vec::new() };
+    for name in &wanted.runs {
+        let found = side_of(&archive, name, wanted)?;
+        if wanted.runs.len() == 1 {
+            side.name = found.name;
+        }
+        side.runs.extend(found.runs);
+    }
+    Ok(side)
+}
+
+/// One side; with `--monitor`, what the monitor recorded in the place of its metrics.
+fn side_of(
+    archive: &perflab_archive::Archive,
+    name: &str,
+    wanted: &arguments::Compare,
+) -> anyhow::Result<Side> {
+    match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
+        Some(wanted) => monitor::side(archive, name, wanted),
+        None => sides::side(archive, name),
+    }
+}
+
+fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {
     let options = Options { noise: super::aa::stored(context)?, ..options(wanted)? };
-    let names = if wanted.by.is_some() { wanted.runs.clone() } else { baseline_first(wanted) };
-    let sides = names.iter().map(|run| sides::side(&archive, run)).collect::<Result<Vec<_>, _>>()?;
-    match (&wanted.by, sides.split_first()) {
-        (Some(factor), Some((side, []))) => Ok(compare_by_factor(side, factor, &options)?),
-        (Some(_), _) => {
-            Err(Usage::new("--by compares within one run", "name one run, or leave --by out").into())
+    match &wanted.by[..] {
+        [factor] => Ok(compare_by_factor(&one_side(context, wanted)?, factor, &options)?),
+        [] => {
+            let archive = context.archive()?;
+            let names = baseline_first(wanted);
+            let sides =
+                names.iter().map(|run| side_of(&archive, run, wanted)).collect::<Result<Vec<_>, _>>()?;
+            match sides.split_first() {
+                Some((baseline, candidates)) if !candidates.is_empty() => {
+                    Ok(compare(baseline, candidates, &options)?)
+                }
+                _ => Err(Usage::new(
+                    "there is nothing to compare one run with",
+                    "name a second run, or a factor with --by",
+                )
+                .into()),
+            }
         }
-        (None, Some((baseline, candidates))) if !candidates.is_empty() => {
-            Ok(compare(baseline, candidates, &options)?)
-        }
-        (None, _) => Err(Usage::new(
-            "there is nothing to compare one run with",
-            "name a second run, or a factor with --by",
+        _ => Err(Usage::new(
+            "--by takes one factor or two",
+            "name two, and filter the others with --set when running",
         )
         .into()),
     }
@@ -92,7 +150,8 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
         confidence: wanted.confidence,
         default_margin: percent("--margin", &wanted.margin)?,
         metrics: wanted.metric.clone(),
-        baseline: wanted.baseline.clone().filter(|_| wanted.by.is_some()),
+        workloads: wanted.workload.clone(),
+        baseline: wanted.baseline.clone().filter(|_| !wanted.by.is_empty()),
         ..Options::default()
     })
 }

@@ -122,3 +122,32 @@ fn another_level_may_be_the_baseline() {
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("it has 100, 150, 200"), "{}", said.err);
 }
+
+#[test]
+fn other_tools_tables_two_factors_and_monitors() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 6, warmup = 0 }\n[workload.echo]\n[factor.speed]\nkind = \"parameter\"\nlevels = [100, 150]\n\
+         [factor.x]\nkind = \"environment\"\nlevels = [\"a\", \"b\"]\n[monitors]\nstat = \"1ms\"",
+    );
+    laboratory.good(&["run", &study, "--label", "one", "--quiet"]);
+    laboratory.good(&["run", &study, "--label", "two", "--quiet"]);
+    let said = laboratory.good(&["compare", "one", "--by", "speed,x"]);
+    assert!(
+        said.out.contains("speed: 150 against 100") && said.out.contains("speed × x: 150, b"),
+        "{}",
+        said.out
+    );
+    let said = laboratory.good(&["compare", "one", "two", "--style", "lkp"]);
+    assert!(said.out.contains("%stddev") && said.out.contains("echo.speed"), "{}", said.out);
+    let said = laboratory.good(&["compare", "one", "two", "--style", "benchstat"]);
+    assert!(said.out.contains("geomean") && said.out.contains("(p="), "{}", said.out);
+    let said = laboratory.good(&["compare", "one", "two", "--monitor", "stat"]);
+    assert!(said.out.contains("/s]"), "{}", said.out);
+    let said = laboratory.run(&["compare", "one", "two", "--monitor", "vmstta"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("stat"), "{}", said.err);
+    let said = laboratory.run(&["compare", "one", "--by", "speed,y"]);
+    assert_eq!(said.code, Some(2));
+}

@@ -1,7 +1,7 @@
 //! Owns the layout of MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its
 //! readers expect. It refuses numbers of its own: what is not there is `n/a`, and the notes say why.
 
-use perflab_analyze::mmtests::{RatioTable, StatRow, StatTable};
+use perflab_analyze::mmtests::{DurationTable, RatioTable, StatRow, StatTable};
 
 use super::advice::wrapped;
 use super::format::{Format, TableError};
@@ -71,6 +71,38 @@ pub fn render_ratios(tables: &[RatioTable], format: Format) -> Result<String, Ta
     grid.render(format, None, false)
 }
 
+/// The durations, a table a benchmark.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_durations(tables: &[DurationTable], format: Format) -> Result<String, TableError> {
+    if format == Format::Table {
+        let bodies = tables.iter().map(|table| (&table.benchmark, duration_lines(table), &table.notes));
+        return Ok(page(bodies.collect()));
+    }
+    let mut grid = grid(&["benchmark", "duration", "side", "seconds"]);
+    for table in tables {
+        for (name, cells) in &table.rows {
+            for (side, seconds) in table.sides.iter().zip(cells) {
+                let names = [&table.benchmark, name, side].map(|name| Cell::from(name.as_str()));
+                grid.add(names.into_iter().chain([Cell::from(*seconds)]));
+            }
+        }
+    }
+    grid.render(format, None, false)
+}
+
+fn duration_lines(table: &DurationTable) -> Vec<String> {
+    let width = "Duration ".len() + longest(table.rows.iter().map(|(name, _)| name.as_str()));
+    let mut lines = header(&table.sides, width, VALUE);
+    for (name, cells) in &table.rows {
+        let text = |seconds: &Option<f64>| seconds.map_or("n/a".into(), |seconds| format!("{seconds:.2}"));
+        let cells = cells.iter().map(|seconds| format!("{:>VALUE$}", text(seconds)));
+        lines.push(format!("{:<width$}{}", format!("Duration {name}"), cells.collect::<String>()));
+    }
+    lines
+}
+
 fn grid(titles: &[&str]) -> Grid {
     Grid::new(titles.iter().map(|title| Column::left(title)))
 }
@@ -106,7 +138,7 @@ fn stat_lines(table: &StatTable, significance: bool) -> Vec<String> {
         });
         head + &cells.collect::<String>()
     };
-    let mut lines = header(&table.sides, statistic + 1 + operation);
+    let mut lines = header(&table.sides, statistic + 1 + operation, VALUE + CHANGE);
     lines.extend(table.rows.iter().map(line));
     if significance {
         lines.extend(table.significant.iter().map(|row| line(row) + &" ".repeat(VALUE)));
@@ -123,7 +155,7 @@ fn change(change: Option<f64>, star: bool) -> String {
 fn ratio_lines(table: &RatioTable) -> Vec<String> {
     let width = "Ratio ".len() + longest(table.rows.iter().map(|row| row.operation.as_str()));
     let decimals = table.decimals;
-    let mut lines = header(&table.sides, width);
+    let mut lines = header(&table.sides, width, VALUE + CHANGE);
     for row in &table.rows {
         let cells = row.cells.iter().map(|cell| match cell {
             Some(cell) => {
@@ -151,10 +183,10 @@ fn ratio_lines(table: &RatioTable) -> Vec<String> {
 }
 
 /// The names of the sides on two lines.
-fn header(sides: &[String], width: usize) -> Vec<String> {
+fn header(sides: &[String], width: usize, column: usize) -> Vec<String> {
     let names: Vec<(&str, &str)> = sides.iter().map(|side| split(side)).collect();
     let line = |part: fn(&(&str, &str)) -> String| {
-        let cells = names.iter().map(|pair| format!("{:>1$}", part(pair), VALUE + CHANGE));
+        let cells = names.iter().map(|pair| format!("{:>column$}", part(pair)));
         format!("{:width$}{}", "", cells.collect::<String>())
     };
     vec![line(|pair| pair.0.into()), line(|pair| pair.1.into())]

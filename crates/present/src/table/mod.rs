@@ -13,11 +13,14 @@
 //! ```
 
 mod advice;
+mod benchstat;
 mod colour;
 mod comparison;
 mod csv_rows;
 mod format;
 mod grid;
+mod interactions;
+mod lkp;
 mod markdown;
 pub mod mmtests;
 mod number;
@@ -30,9 +33,12 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use benchstat::render_benchstat;
 pub use comparison::{render, render_all};
 pub use format::{Format, NotAFormat, TableError};
 pub use grid::{Align, Cell, Column, Grid};
+pub use interactions::render_interactions;
+pub use lkp::render_lkp;
 pub use recap::render_recap;
 pub use statistics::render_statistics;
 pub use words::change_in_words;

@@ -1,0 +1,135 @@
+//! Owns the figures that people know from Go's benchstat: medians with the width of their interval, the change where
+//! Mann-Whitney's test sees one, geometric means. It refuses to compare boots this way without saying so: the note tells
+//! when perflab's own verdict is weaker.
+//!
+//! Formulas: golang.org/x/perf, `benchmath` (`AssumeNothing`) and `cmd/benchstat`, at 22c9c6c9.
+
+use indexmap::{IndexMap, IndexSet};
+use perflab_stats::{geometric_mean, mann_whitney, median, median_with_interval};
+
+use crate::Flag;
+use crate::comparison::{Comparison, Row, Summary};
+
+/// Changes with a p below this are shown.
+const ALPHA: f64 = 0.05;
+
+/// All rows of one unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BenchstatTable {
+    /// The unit of the rows.
+    pub unit: String,
+    /// Names of the sides, the baseline first.
+    pub sides: Vec<String>,
+    /// One row a case and metric.
+    pub rows: Vec<BenchstatRow>,
+    /// Geometric means over the rows that every side has; absent where there is none.
+    pub geometric: Vec<Option<f64>>,
+    /// What was left out, and where perflab says something else.
+    pub notes: Vec<String>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BenchstatRow {
+    /// Case, and metric where a case has several of this unit.
+    pub name: String,
+    /// The sides, the baseline first; absent where one has no value.
+    pub cells: Vec<Option<Centre>>,
+    /// From the baseline to each candidate.
+    pub changes: Vec<Option<Delta>>,
+}
+
+/// A median.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Centre {
+    /// In the unit of the table.
+    pub median: f64,
+    /// The larger distance to a limit of its 95 % interval, as a fraction; absent below six values.
+    pub width: Option<f64>,
+    /// Values.
+    pub n: usize,
+}
+
+/// A change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delta {
+    /// Ratio of the medians minus 1; absent where the test sees none.
+    pub change: Option<f64>,
+    /// Two-sided p of Mann and Whitney.
+    pub p: f64,
+    /// Values on both sides.
+    pub n: (usize, usize),
+    /// All values of both sides are equal.
+    pub all_equal: bool,
+}
+
+/// The tables of a comparison, one a unit.
+#[must_use]
+pub fn tables(comparison: &Comparison) -> Vec<BenchstatTable> {
+    let mut units: IndexMap<&str, IndexMap<(&str, &str), Vec<&Row>>> = IndexMap::new();
+    for row in &comparison.rows {
+        let rows = units.entry(&row.unit.0).or_default();
+        rows.entry((&row.subject, &row.metric)).or_default().push(row);
+    }
+    units.into_iter().map(|(unit, rows)| table(unit, &rows, comparison)).collect()
+}
+
+fn table(unit: &str, rows: &IndexMap<(&str, &str), Vec<&Row>>, comparison: &Comparison) -> BenchstatTable {
+    let sides: Vec<String> =
+        std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect();
+    let metrics: IndexSet<&str> = rows.keys().map(|(_, metric)| *metric).collect();
+    let name = |(subject, metric): (&str, &str)| {
+        if metrics.len() > 1 { format!("{subject}/{metric}") } else { subject.to_owned() }
+    };
+    let found: Vec<BenchstatRow> = rows.iter().map(|(key, rows)| row(name(*key), rows, comparison)).collect();
+    let (geometric, left_out) = geometric(&found, sides.len());
+    let mut notes = Vec::new();
+    if !left_out.is_empty() && left_out.len() < found.len() {
+        notes.push(format!("geomean: without {} (no median above zero on every side)", left_out.join(", ")));
+    }
+    let one_boot = rows.values().flatten().any(|row| row.flags.contains(&Flag::OneBoot));
+    if one_boot {
+        notes.push("one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change".into());
+    }
+    BenchstatTable { unit: unit.into(), sides, rows: found, geometric, notes }
+}
+
+fn row(name: String, rows: &[&Row], comparison: &Comparison) -> BenchstatRow {
+    let of = |candidate: &String| rows.iter().find(|row| row.candidate_name == *candidate);
+    let base = values(rows.iter().find_map(|row| row.baseline.as_ref()));
+    let candidates: Vec<Vec<f64>> =
+        comparison.candidates.iter().map(|name| values(of(name).and_then(|row| row.candidate.as_ref()))).collect();
+    let cells = std::iter::once(&base).chain(&candidates).map(|values| centre(values)).collect();
+    BenchstatRow { name, cells, changes: candidates.iter().map(|values| delta(&base, values)).collect() }
+}
+
+fn values(summary: Option<&Summary>) -> Vec<f64> {
+    summary.map(|summary| summary.values.iter().map(|point| point.value).collect()).unwrap_or_default()
+}
+
+fn centre(values: &[f64]) -> Option<Centre> {
+    let found = median_with_interval(values, 0.95).ok()?;
+    let median = found.value;
+    let width = found.interval.map(|i| (i.high - median).max(median - i.low) / median.abs());
+    Some(Centre { median, width: width.filter(|width| width.is_finite()), n: values.len() })
+}
+
+fn delta(base: &[f64], new: &[f64]) -> Option<Delta> {
+    let p = mann_whitney(base, new).ok()?.p;
+    let (old, new_median) = (median(base).ok()?, median(new).ok()?);
+    let change = (p < ALPHA && old != 0.0).then(|| new_median / old - 1.0);
+    let all_equal = base.iter().chain(new).all(|value| base.first() == Some(value));
+    Some(Delta { change, p, n: (base.len(), new.len()), all_equal })
+}
+
+/// Over the rows that have a median above zero on every side; the names of the others.
+fn geometric(rows: &[BenchstatRow], sides: usize) -> (Vec<Option<f64>>, Vec<String>) {
+    let whole = |row: &&BenchstatRow| row.cells.iter().all(|cell| cell.is_some_and(|cell| cell.median > 0.0));
+    let (members, others): (Vec<&BenchstatRow>, Vec<&BenchstatRow>) = rows.iter().partition(whole);
+    let of = |side: usize| {
+        let medians: Vec<f64> =
+            members.iter().filter_map(|row| row.cells.get(side).copied().flatten()).map(|cell| cell.median).collect();
+        geometric_mean(&medians).ok()
+    };
+    ((0..sides).map(of).collect(), others.iter().map(|row| row.name.clone()).collect())
+}

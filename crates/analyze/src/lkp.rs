@@ -1,0 +1,116 @@
+//! Owns the figures that people know from `lkp compare`: means with their relative deviation, and the change of the mean. It
+//! refuses its rule for what changed: ranges that do not overlap see less with more samples, and twice as much as they
+//! should with few. perflab's test decides, and a note says where lkp would differ.
+//!
+//! Rule: lkp-tests, `lib/changed_stat.rb` and `lib/stats.rb`.
+
+use perflab_stats::{mean, sd};
+
+use crate::comparison::{Comparison, Row, Summary};
+
+/// The table of one candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LkpTable {
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the candidate.
+    pub candidate: String,
+    /// Rows that changed, and the primary ones.
+    pub rows: Vec<LkpRow>,
+    /// Rows that did not change, or cannot be compared.
+    pub left_out: usize,
+    /// Where lkp would say something else.
+    pub notes: Vec<String>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LkpRow {
+    /// `workload.metric`, with the case's parameters before.
+    pub name: String,
+    /// Mean, and standard deviation in percent of it where there is one.
+    pub baseline: Option<(f64, Option<f64>)>,
+    /// The same of the candidate.
+    pub candidate: Option<(f64, Option<f64>)>,
+    /// Change of the mean in percent; absent from a mean of zero.
+    pub change: Option<f64>,
+    /// perflab's test sees a change.
+    pub changed: bool,
+}
+
+/// The tables of a comparison, one a candidate.
+#[must_use]
+pub fn tables(comparison: &Comparison) -> Vec<LkpTable> {
+    comparison.candidates.iter().map(|candidate| table(comparison, candidate)).collect()
+}
+
+fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
+    let limit = 1.0 - comparison.confidence;
+    let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.candidate_name == candidate).collect();
+    let changed = |row: &Row| row.q.is_some_and(|q| q < limit);
+    let shown = |row: &&&Row| row.primary || changed(row) || row.change.is_none();
+    let (mut more, mut less) = (Vec::new(), Vec::new());
+    for row in &rows {
+        match (changed(row), theirs(row)) {
+            (true, Some(false)) => more.push(name(row)),
+            (false, Some(true)) => less.push(name(row)),
+            _ => {}
+        }
+    }
+    let note = |names: Vec<String>, text: &str| {
+        let first = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let rest = names.len().saturating_sub(5);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        (!names.is_empty()).then(|| format!("{first}{rest}: {text}"))
+    };
+    let mut notes = vec![format!(
+        "listed: primary metrics, and whatever perflab's rank test sees changed (q below {:.2})",
+        (limit * 100.0).round() / 100.0
+    )];
+    notes.extend(note(more, "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples"));
+    notes.extend(note(less, "lkp would list it: the ranges do not overlap, which few samples do by chance"));
+    LkpTable {
+        baseline: comparison.baseline.clone(),
+        candidate: candidate.into(),
+        left_out: rows.len() - rows.iter().filter(shown).count(),
+        rows: rows.iter().filter(shown).map(|row| lkp_row(row, changed(row))).collect(),
+        notes,
+    }
+}
+
+fn name(row: &Row) -> String {
+    let point: String = row.point.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+    format!("{point}{}.{}", row.workload, row.metric)
+}
+
+fn values(side: &Option<Summary>) -> Vec<f64> {
+    side.iter().flat_map(|summary| &summary.values).map(|point| point.value).collect()
+}
+
+fn lkp_row(row: &Row, changed: bool) -> LkpRow {
+    let of = |side: &Option<Summary>| {
+        let values = values(side);
+        let centre = mean(&values).ok()?;
+        let spread = sd(&values).ok().filter(|_| centre != 0.0).map(|sd| 100.0 * sd / centre.abs());
+        Some((centre, spread))
+    };
+    let (baseline, candidate) = (of(&row.baseline), of(&row.candidate));
+    let change = baseline.zip(candidate).filter(|(base, _)| base.0 > 0.0).map(|(a, b)| 100.0 * b.0 / a.0 - 100.0);
+    LkpRow { name: name(row), baseline, candidate, change, changed }
+}
+
+/// lkp's default rule: one side's smallest value lies above the other's mean and its mean above the other's largest, or
+/// the gap between the ranges is more than half the difference of the means.
+fn theirs(row: &Row) -> Option<bool> {
+    let (a, b) = (values(&row.baseline), values(&row.candidate));
+    let ends = |values: &[f64]| {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some((low, mean(values).ok()?, high))
+    };
+    let ((min_a, mean_a, max_a), (min_b, mean_b, max_b)) = (ends(&a)?, ends(&b)?);
+    let apart = |low: (f64, f64), high: (f64, f64)| high.0 > low.0 && high.1 > low.1;
+    let beyond = apart((mean_a, max_a), (min_b, mean_b)) || apart((mean_b, max_b), (min_a, mean_a));
+    let gap = (min_b - max_a).max(min_a - max_b);
+    Some(beyond || gap > (mean_b - mean_a).abs() / 2.0)
+}

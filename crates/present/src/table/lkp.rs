@@ -1,0 +1,69 @@
+//! Owns the layout of `lkp compare`. It refuses numbers of its own.
+
+use perflab_analyze::lkp::{LkpRow, LkpTable};
+
+use super::advice::wrapped;
+use super::format::{Format, TableError};
+use super::grid::{Cell, Column, Grid};
+use super::number::significant;
+
+const TEXT_WIDTH: usize = 100;
+
+/// The tables, one a candidate.
+///
+/// # Errors
+/// A number that JSON or CSV cannot hold.
+pub fn render_lkp(tables: &[LkpTable], format: Format) -> Result<String, TableError> {
+    if format != Format::Table {
+        return grid(tables).render(format, None, false);
+    }
+    let mut lines = Vec::new();
+    for table in tables {
+        lines.extend((!lines.is_empty()).then(String::new));
+        lines.push(format!("{:>16} {:>27}", table.baseline, table.candidate));
+        lines.push(format!("{} {}", "-".repeat(16), "-".repeat(27)));
+        lines.push("         %stddev     %change         %stddev".into());
+        lines.push("             \\          |                \\".into());
+        lines.extend(table.rows.iter().map(line));
+        lines.push(String::new());
+        if table.left_out > 0 {
+            lines.push(format!("{} rows that did not change are left out", table.left_out));
+        }
+        lines.extend(
+            table.notes.iter().flat_map(|note| wrapped(&format!("note: {note}"), TEXT_WIDTH, "", "  ")),
+        );
+    }
+    Ok(lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect())
+}
+
+fn line(row: &LkpRow) -> String {
+    let change = match (row.change, row.baseline.zip(row.candidate)) {
+        (Some(change), _) => format!("{change:+.1}%"),
+        (None, Some(_)) => "n/a".into(),
+        (None, None) => "missing".into(),
+    };
+    format!("{} {change:>11} {}  {}", side(row.baseline), side(row.candidate), row.name)
+}
+
+/// `     14567 ±  3%`, the deviation left out below one per cent, as lkp does.
+fn side(side: Option<(f64, Option<f64>)>) -> String {
+    let Some((mean, spread)) = side else { return format!("{:>10}{:6}", "n/a", "") };
+    let spread =
+        spread.filter(|spread| *spread >= 0.5).map_or("      ".into(), |spread| format!(" ±{spread:3.0}%"));
+    format!("{:>10}{spread}", significant(mean))
+}
+
+fn grid(tables: &[LkpTable]) -> Grid {
+    let titles =
+        ["metric", "baseline", "candidate", "mean_baseline", "stddev_baseline_percent", "change_percent"];
+    let titles = titles.into_iter().chain(["mean_candidate", "stddev_candidate_percent", "changed"]);
+    let mut grid = Grid::new(titles.map(Column::left));
+    for (table, row) in tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row))) {
+        let names = [&row.name, &table.baseline, &table.candidate].map(|name| Cell::from(name.as_str()));
+        let spread = |side: Option<(f64, Option<f64>)>| Cell::from(side.and_then(|side| side.1));
+        let mean = |side: Option<(f64, Option<f64>)>| Cell::from(side.map(|side| side.0));
+        let numbers = [mean(row.baseline), spread(row.baseline), Cell::from(row.change), mean(row.candidate)];
+        grid.add(names.into_iter().chain(numbers).chain([spread(row.candidate), Cell::from(row.changed)]));
+    }
+    grid
+}
