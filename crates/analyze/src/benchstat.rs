@@ -89,7 +89,10 @@ fn table(unit: &str, rows: &IndexMap<(&str, &str), Vec<&Row>>, comparison: &Comp
     }
     let one_boot = rows.values().flatten().any(|row| row.flags.contains(&Flag::OneBoot));
     if one_boot {
-        notes.push("one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change".into());
+        notes.push(
+            "one boot a side: perflab's own verdict would be unclear, the luck of a boot looks like a change"
+                .into(),
+        );
     }
     BenchstatTable { unit: unit.into(), sides, rows: found, geometric, notes }
 }
@@ -97,8 +100,11 @@ fn table(unit: &str, rows: &IndexMap<(&str, &str), Vec<&Row>>, comparison: &Comp
 fn row(name: String, rows: &[&Row], comparison: &Comparison) -> BenchstatRow {
     let of = |candidate: &String| rows.iter().find(|row| row.candidate_name == *candidate);
     let base = values(rows.iter().find_map(|row| row.baseline.as_ref()));
-    let candidates: Vec<Vec<f64>> =
-        comparison.candidates.iter().map(|name| values(of(name).and_then(|row| row.candidate.as_ref()))).collect();
+    let candidates: Vec<Vec<f64>> = comparison
+        .candidates
+        .iter()
+        .map(|name| values(of(name).and_then(|row| row.candidate.as_ref())))
+        .collect();
     let cells = std::iter::once(&base).chain(&candidates).map(|values| centre(values)).collect();
     BenchstatRow { name, cells, changes: candidates.iter().map(|values| delta(&base, values)).collect() }
 }
@@ -127,8 +133,11 @@ fn geometric(rows: &[BenchstatRow], sides: usize) -> (Vec<Option<f64>>, Vec<Stri
     let whole = |row: &&BenchstatRow| row.cells.iter().all(|cell| cell.is_some_and(|cell| cell.median > 0.0));
     let (members, others): (Vec<&BenchstatRow>, Vec<&BenchstatRow>) = rows.iter().partition(whole);
     let of = |side: usize| {
-        let medians: Vec<f64> =
-            members.iter().filter_map(|row| row.cells.get(side).copied().flatten()).map(|cell| cell.median).collect();
+        let medians: Vec<f64> = members
+            .iter()
+            .filter_map(|row| row.cells.get(side).copied().flatten())
+            .map(|cell| cell.median)
+            .collect();
         geometric_mean(&medians).ok()
     };
     ((0..sides).map(of).collect(), others.iter().map(|row| row.name.clone()).collect())

@@ -91,7 +91,9 @@ fn iterations(baseline: &Cell, candidate: &Cell) -> Result<(Vec<f64>, Vec<f64>),
     if !several || sides.iter().any(|groups| groups.len() < 2) {
         return Ok((baseline.values(), candidate.values()));
     }
-    let medians = |groups: &BTreeMap<_, Vec<f64>>| groups.values().map(|values| median(values)).collect::<Result<_, _>>();
+    let medians = |groups: &BTreeMap<_, Vec<f64>>| {
+        groups.values().map(|values| median(values)).collect::<Result<_, _>>()
+    };
     Ok((medians(&sides[0])?, medians(&sides[1])?))
 }
 

@@ -1,7 +1,8 @@
 //! Owns the numbers of one row: the change, its intervals, its p-value and its noise. It refuses to judge them.
 
 use perflab_stats::{
-    Estimate, Method as StatsMethod, PairwiseShifts, StatsError, WalshAverages, mann_whitney, sd, signed_rank, welch,
+    Estimate, Method as StatsMethod, PairwiseShifts, StatsError, WalshAverages, mann_whitney, sd,
+    signed_rank, welch,
 };
 
 use crate::Options;
@@ -43,7 +44,8 @@ fn on_scale(
     let (wide, narrow, p) = if by_means {
         let found = welch(x, y)?;
         let at = |confidence| Ok::<_, StatsError>(Some(found.interval(confidence)?));
-        let estimate = |interval| Estimate { value: found.difference, interval, method: StatsMethod::StudentT };
+        let estimate =
+            |interval| Estimate { value: found.difference, interval, method: StatsMethod::StudentT };
         (estimate(at(options.confidence)?), estimate(at(options.narrow_confidence())?), found.p)
     } else if paired {
         let averages = WalshAverages::absolute(x, y)?;

@@ -92,7 +92,11 @@ struct Contrast {
 ///
 /// # Errors
 /// No run; a factor that was not varied; options out of range; no sample with both factors.
-pub fn interactions(side: &Side, factors: [&str; 2], options: &Options) -> Result<Interactions, AnalyzeError> {
+pub fn interactions(
+    side: &Side,
+    factors: [&str; 2],
+    options: &Options,
+) -> Result<Interactions, AnalyzeError> {
     options.checked()?;
     let [first, second] = [factor_levels(side, factors[0])?, factor_levels(side, factors[1])?];
     let mut found: IndexMap<(String, String), Found<'_>> = IndexMap::new();
@@ -132,8 +136,12 @@ fn gather<'a>(
     found: &mut IndexMap<(String, String), Found<'a>>,
 ) {
     let plan = &run.manifest.plan;
-    for sample in run.samples.iter().filter(|sample| options.wants_metric(&sample.metric) && sample.value.is_finite()) {
-        let Some(case) = plan.case(sample.case).filter(|case| options.wants_workload(&case.workload)) else { continue };
+    for sample in
+        run.samples.iter().filter(|sample| options.wants_metric(&sample.metric) && sample.value.is_finite())
+    {
+        let Some(case) = plan.case(sample.case).filter(|case| options.wants_workload(&case.workload)) else {
+            continue;
+        };
         let (Some(first), Some(second)) = (case.levels.get(a), case.levels.get(b)) else { continue };
         let others = case.levels.iter().filter(|(name, _)| *name != a && *name != b);
         let subject = others.fold(case.subject(), |text, (name, level)| format!("{text} {name}={level}"));
@@ -156,18 +164,25 @@ fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Cont
             let cell = |own: &String, other: &String| {
                 if turned { (other.clone(), own.clone()) } else { (own.clone(), other.clone()) }
             };
-            let weights = others.iter().flat_map(|other| [(cell(level, other), share), (cell(base, other), -share)]);
+            let weights =
+                others.iter().flat_map(|other| [(cell(level, other), share), (cell(base, other), -share)]);
             let effect = format!("{name}: {level} against {base}");
             all.push(Contrast { effect, is_interaction: false, weights: weights.collect() });
         }
     };
     main(a, first, second, false);
     main(b, second, first, true);
-    let (Some((a0, rest_a)), Some((b0, rest_b))) = (first.split_first(), second.split_first()) else { return all };
+    let (Some((a0, rest_a)), Some((b0, rest_b))) = (first.split_first(), second.split_first()) else {
+        return all;
+    };
     for (ai, bj) in rest_a.iter().flat_map(|ai| rest_b.iter().map(move |bj| (ai, bj))) {
         let weights = [((ai, bj), 1.0), ((ai, b0), -1.0), ((a0, bj), -1.0), ((a0, b0), 1.0)];
         let weights = weights.map(|((x, y), weight)| ((x.clone(), y.clone()), weight));
-        all.push(Contrast { effect: format!("{a} × {b}: {ai}, {bj}"), is_interaction: true, weights: weights.into() });
+        all.push(Contrast {
+            effect: format!("{a} × {b}: {ai}, {bj}"),
+            is_interaction: true,
+            weights: weights.into(),
+        });
     }
     all
 }
@@ -212,7 +227,8 @@ impl Units {
     /// The contrast of every block that all cells have, where blocks were complete and shuffled.
     fn by_block(&self, side: &Side) -> Vec<f64> {
         let Some((_, first)) = self.cells.first() else { return Vec::new() };
-        let shuffled = |run: usize| side.runs.get(run).is_some_and(|run| run.manifest.plan.order == "randomised");
+        let shuffled =
+            |run: usize| side.runs.get(run).is_some_and(|run| run.manifest.plan.order == "randomised");
         let of_block = |key: &(usize, u32, u32)| {
             let parts = self.cells.iter().map(|(weight, cell)| Some(weight * cell.get(key)?));
             parts.sum::<Option<f64>>()
@@ -223,7 +239,10 @@ impl Units {
     fn scaled(mut self) -> (Self, Scale) {
         let positive = self.cells.iter().all(|(_, cell)| cell.values().all(|value| *value > 0.0));
         if positive {
-            self.cells.iter_mut().flat_map(|(_, cell)| cell.values_mut()).for_each(|value| *value = value.ln());
+            self.cells
+                .iter_mut()
+                .flat_map(|(_, cell)| cell.values_mut())
+                .for_each(|value| *value = value.ln());
         }
         (self, if positive { Scale::Ratio } else { Scale::Absolute })
     }
@@ -243,7 +262,8 @@ fn row(
     let (value, wide, narrow, p) = found.map_err(|error| error.to_string())?;
     let on = |shift: f64| if scale == Scale::Ratio { shift.exp_m1() } else { shift };
     let interval = |i: perflab_stats::Interval| Interval { low: on(i.low), high: on(i.high), level: i.level };
-    let change = Change { scale, value: on(value), interval: wide.map(interval), narrow: narrow.map(interval) };
+    let change =
+        Change { scale, value: on(value), interval: wide.map(interval), narrow: narrow.map(interval) };
     let Sample { metric, unit, direction, primary, .. } = one.sample;
     Ok(EffectRow {
         subject: subject.into(),
@@ -270,7 +290,8 @@ type Estimated = (f64, Option<perflab_stats::Interval>, Option<perflab_stats::In
 fn of_blocks(blocks: &[f64], options: &Options) -> Result<Estimated, StatsError> {
     let none = vec![0.0; blocks.len()];
     let averages = WalshAverages::absolute(&none, blocks)?;
-    let (wide, narrow) = (averages.estimate(options.confidence)?, averages.estimate(options.narrow_confidence())?);
+    let (wide, narrow) =
+        (averages.estimate(options.confidence)?, averages.estimate(options.narrow_confidence())?);
     Ok((wide.value, wide.interval, narrow.interval, signed_rank(&none, blocks)?.p))
 }
 
@@ -278,7 +299,8 @@ fn of_blocks(blocks: &[f64], options: &Options) -> Result<Estimated, StatsError>
 fn of_means(units: &Units, options: &Options) -> Result<Estimated, StatsError> {
     let cells: Vec<(f64, Vec<f64>)> =
         units.cells.iter().map(|(weight, cell)| (*weight, cell.values().copied().collect())).collect();
-    let weighted: Vec<(f64, &[f64])> = cells.iter().map(|(weight, values)| (*weight, values.as_slice())).collect();
+    let weighted: Vec<(f64, &[f64])> =
+        cells.iter().map(|(weight, values)| (*weight, values.as_slice())).collect();
     let found = contrast(&weighted)?;
     let (wide, narrow) = (found.interval(options.confidence)?, found.interval(options.narrow_confidence())?);
     Ok((found.difference, Some(wide), Some(narrow), found.p))
@@ -343,7 +365,10 @@ fn notes(rows: &[EffectRow]) -> Vec<String> {
         notes.push("compared by means, where fewer than six blocks or boots have every cell: t with Satterthwaite's freedom".into());
     }
     if rows.iter().any(|row| row.one_boot) {
-        notes.push("unclear for want of boots: the cells were measured in different boots, which do not repeat".into());
+        notes.push(
+            "unclear for want of boots: the cells were measured in different boots, which do not repeat"
+                .into(),
+        );
     }
     notes
 }

@@ -67,7 +67,10 @@ fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
         "listed: primary metrics, and whatever perflab's rank test sees changed (q below {:.2})",
         (limit * 100.0).round() / 100.0
     )];
-    notes.extend(note(more, "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples"));
+    notes.extend(note(
+        more,
+        "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples",
+    ));
     notes.extend(note(less, "lkp would list it: the ranges do not overlap, which few samples do by chance"));
     LkpTable {
         baseline: comparison.baseline.clone(),
@@ -95,7 +98,8 @@ fn lkp_row(row: &Row, changed: bool) -> LkpRow {
         Some((centre, spread))
     };
     let (baseline, candidate) = (of(&row.baseline), of(&row.candidate));
-    let change = baseline.zip(candidate).filter(|(base, _)| base.0 > 0.0).map(|(a, b)| 100.0 * b.0 / a.0 - 100.0);
+    let change =
+        baseline.zip(candidate).filter(|(base, _)| base.0 > 0.0).map(|(a, b)| 100.0 * b.0 / a.0 - 100.0);
     LkpRow { name: name(row), baseline, candidate, change, changed }
 }
 

@@ -26,18 +26,21 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
     let mut left_out = 0;
     for iteration in &record.iterations {
         let slot = record.manifest.plan.slots.get(iteration.slot as usize);
-        let Some(slot) = slot.filter(|slot| !slot.warmup && iteration.outcome == perflab_model::Outcome::Ok) else {
+        let Some(slot) = slot.filter(|slot| !slot.warmup && iteration.outcome == perflab_model::Outcome::Ok)
+        else {
             continue;
         };
         let before = samples.len();
         for (key, rows) in &keyed {
-            let from = rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < iteration.start));
+            let from =
+                rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < iteration.start));
             let to = rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at <= iteration.end));
             let inside = rows.get(from..to).unwrap_or_default();
             let values = series.schema.columns.iter().zip(&series.columns);
             samples.extend(values.filter_map(|(column, data)| {
                 let (value, unit) = summary(column, data, inside, &series.at)?;
-                let metric = if key.is_empty() { column.name.clone() } else { format!("{} {key}", column.name) };
+                let metric =
+                    if key.is_empty() { column.name.clone() } else { format!("{} {key}", column.name) };
                 Some(Sample {
                     boot: slot.boot,
                     target: None,
@@ -60,8 +63,13 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
 
 /// Rows by the values of their key columns; one empty key where there is none.
 fn keyed(series: &Series) -> Keyed {
-    let keys: Vec<(&Column, &ColumnData)> =
-        series.schema.columns.iter().zip(&series.columns).filter(|(column, _)| column.kind == ColumnKind::Key).collect();
+    let keys: Vec<(&Column, &ColumnData)> = series
+        .schema
+        .columns
+        .iter()
+        .zip(&series.columns)
+        .filter(|(column, _)| column.kind == ColumnKind::Key)
+        .collect();
     let mut found: Keyed = BTreeMap::new();
     for row in 0..series.at.len() {
         let texts: Vec<String> = keys.iter().filter_map(|(column, data)| key(column, data, row)).collect();
@@ -108,43 +116,4 @@ fn summary(column: &Column, data: &ColumnData, rows: &[usize], at: &[Nanos]) -> 
 }
 
 #[cfg(test)]
-mod tests {
-    use perflab_model::series::SeriesSchema;
-
-    use super::*;
-
-    #[path = "../tests/it/build.rs"]
-    #[expect(dead_code, reason = "only one plain run is wanted")]
-    mod build;
-
-    /// One tick each 100 ms over runs of half a second each: a counter of 10 a tick and a gauge, by device.
-    fn series(ticks: u64) -> Series {
-        let columns =
-            vec![Column::key("device"), Column::counter("reads", "requests"), Column::gauge("queue", "requests")];
-        let schema = SeriesSchema { monitor: "m".into(), source: "s".into(), interval: Nanos(100_000_000), columns };
-        let at = (0..ticks).flat_map(|tick| [Nanos(1_000_000_000 + tick * 100_000_000); 2]).collect();
-        let each = |make: fn(u64) -> [i64; 2]| ColumnData::Int((0..ticks).flat_map(make).map(Some).collect());
-        let names = ColumnData::Text((0..ticks).flat_map(|_| ["sda", "sdb"]).map(|n| Some(n.into())).collect());
-        Series { schema, at, columns: vec![names, each(|t| [10 * t as i64, 0]), each(|_| [4, 2])] }
-    }
-
-    #[test]
-    fn counters_become_rates_and_gauges_means_of_each_key() {
-        let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
-        let found = summarise(&record, &series(25));
-        let of = |name: &str| -> Vec<f64> {
-            found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
-        };
-        assert_eq!(of("reads device=sda"), [100.0; 3]);
-        assert_eq!(of("reads device=sdb"), [0.0; 3]);
-        assert_eq!(of("queue device=sdb"), [2.0; 3]);
-        assert_eq!(found.record.samples[0].unit, Unit::new("requests/s"));
-        assert_eq!(found.left_out, 0);
-    }
-
-    #[test]
-    fn iterations_without_a_reading_are_counted() {
-        let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
-        assert_eq!(summarise(&record, &series(8)).left_out, 2);
-    }
-}
+mod tests;

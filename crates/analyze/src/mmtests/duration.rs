@@ -48,7 +48,8 @@ impl DurationTable {
         if known.is_none() {
             self.rows.push((row.metric.clone(), vec![None; self.sides.len()]));
         }
-        let side = self.sides.iter().skip(1).position(|name| *name == row.candidate_name).map_or(0, |i| i + 1);
+        let side =
+            self.sides.iter().skip(1).position(|name| *name == row.candidate_name).map_or(0, |i| i + 1);
         for (side, summary) in [(0, &row.baseline), (side, &row.candidate)] {
             let cell = self.rows.get_mut(at).and_then(|(_, cells)| cells.get_mut(side));
             if let (Some(cell), Some(summary)) = (cell, summary) {

@@ -79,9 +79,7 @@ fn left_out(operation: &Operation, side: usize, name: &str) -> Option<String> {
     let values = operation.sides.get(side)?;
     let failed = operation.failed.get(side).copied().unwrap_or(0);
     if values.is_empty() {
-        return Some(format!(
-            "{name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"
-        ));
+        return Some(format!("{name} has no value; MMTests would print 0.00 (0.00%) and a ratio of 1.00"));
     }
     let zeros = values.iter().filter(|value| **value <= 0.0).count();
     if zeros > 0 && operation.better == Better::Higher {
@@ -96,8 +94,7 @@ fn left_out(operation: &Operation, side: usize, name: &str) -> Option<String> {
             "{name} has one value, so no deviation and no star; MMTests would print a Stddev of 0"
         ));
     }
-    (failed > 0)
-        .then(|| format!("{name} lost {failed} iterations that failed; MMTests would not say so"))
+    (failed > 0).then(|| format!("{name} lost {failed} iterations that failed; MMTests would not say so"))
 }
 
 /// Where MMTests' band rule marks something else than the test.
@@ -124,9 +121,7 @@ fn star(operation: &Operation, side: usize, name: &str, limit: f64) -> Option<St
 fn best_only(benchmark: &Benchmark, operation: &Operation) -> Option<String> {
     let most = operation.sides.iter().map(Vec::len).max()?;
     (benchmark.report.kind == Kind::Singleops && most > 1).then(|| {
-        format!(
-            "the mean of {most} values; MMTests would print one of them, the first in its order"
-        )
+        format!("the mean of {most} values; MMTests would print one of them, the first in its order")
     })
 }
 

@@ -151,3 +151,40 @@ fn other_tools_tables_two_factors_and_monitors() {
     let said = laboratory.run(&["compare", "one", "--by", "speed,y"]);
     assert_eq!(said.code, Some(2));
 }
+
+/// Every kind of data that cannot be compared as it is: named, and never a wrong number.
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let laboratory = Laboratory::new();
+    let run = |label: &str, script: &str, iterations: u32| {
+        laboratory.workload("made", "", script);
+        let text = format!("run = {{ iterations = {iterations}, warmup = 0 }}\n[workload.made]");
+        let study = laboratory.study("made.toml", &text);
+        laboratory.run(&["run", &study, "--label", label, "--quiet"]);
+    };
+    run("many", "echo speed 100", 8);
+    run("one", "echo speed 90", 1);
+    run("zero", "echo speed 0", 8);
+    run("failing", "exit 3", 4);
+    let said = laboratory.good(&["compare", "many", "one"]);
+    assert!(said.out.contains("unclear") && said.out.contains("too few values"), "{}", said.out);
+    let said = laboratory.good(&["compare", "many", "many"]);
+    assert!(said.out.contains("same") && said.out.contains("0 "), "{}", said.out);
+    let said = laboratory.good(&["compare", "many", "zero", "--ratio"]);
+    assert!(said.out.contains("left out") && said.out.contains("not above zero"), "{}", said.out);
+    assert!(said.out.contains("no geometric mean"), "{}", said.out);
+    let said = laboratory.good(&["compare", "many", "zero", "--style", "mmtests"]);
+    assert!(said.out.contains("n/a") && said.out.contains("no harmonic mean"), "{}", said.out);
+    let said = laboratory.run(&["compare", "many", "failing"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("has no samples"), "{}", said.err);
+    // The same name in another unit is another metric.
+    let text = std::fs::read_to_string(laboratory.path("workloads/made.toml")).unwrap();
+    let text = text.replace("ops/s", "kops/s").replace("exit 3", "echo speed 1");
+    std::fs::write(laboratory.path("workloads/made.toml"), text).unwrap();
+    let study = laboratory.study("made.toml", "run = { iterations = 4, warmup = 0 }\n[workload.made]");
+    laboratory.good(&["run", &study, "--label", "other", "--quiet"]);
+    let said = laboratory.run(&["compare", "many", "other"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("speed [ops/s]") && said.err.contains("speed [kops/s]"), "{}", said.err);
+}

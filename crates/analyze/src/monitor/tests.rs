@@ -1,0 +1,39 @@
+use perflab_model::series::SeriesSchema;
+
+use super::*;
+
+#[path = "../../tests/it/build.rs"]
+#[expect(dead_code, reason = "only one plain run is wanted")]
+mod build;
+
+/// One tick each 100 ms over runs of half a second each: a counter of 10 a tick and a gauge, by device.
+fn series(ticks: u64) -> Series {
+    let columns =
+        vec![Column::key("device"), Column::counter("reads", "requests"), Column::gauge("queue", "requests")];
+    let schema =
+        SeriesSchema { monitor: "m".into(), source: "s".into(), interval: Nanos(100_000_000), columns };
+    let at = (0..ticks).flat_map(|tick| [Nanos(1_000_000_000 + tick * 100_000_000); 2]).collect();
+    let each = |make: fn(u64) -> [i64; 2]| ColumnData::Int((0..ticks).flat_map(make).map(Some).collect());
+    let names = ColumnData::Text((0..ticks).flat_map(|_| ["sda", "sdb"]).map(|n| Some(n.into())).collect());
+    Series { schema, at, columns: vec![names, each(|t| [10 * t as i64, 0]), each(|_| [4, 2])] }
+}
+
+#[test]
+fn counters_become_rates_and_gauges_means_of_each_key() {
+    let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
+    let found = summarise(&record, &series(25));
+    let of = |name: &str| -> Vec<f64> {
+        found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
+    };
+    assert_eq!(of("reads device=sda"), [100.0; 3]);
+    assert_eq!(of("reads device=sdb"), [0.0; 3]);
+    assert_eq!(of("queue device=sdb"), [2.0; 3]);
+    assert_eq!(found.record.samples[0].unit, Unit::new("requests/s"));
+    assert_eq!(found.left_out, 0);
+}
+
+#[test]
+fn iterations_without_a_reading_are_counted() {
+    let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
+    assert_eq!(summarise(&record, &series(8)).left_out, 2);
+}
