@@ -7,10 +7,11 @@ import pathlib, random, subprocess, sys
 
 here = pathlib.Path(__file__).parent
 random.seed(7)
+# No case of 7, 8 or 11 values: there benchstat may leave out one value more at the upper end, perflab is symmetric.
 CASES = {  # name: (n, old, new, spread, digits)
     "Encode": (10, 13600.0, 11800.0, 0.02, 1),
     "Decode": (10, 512.0, 515.0, 0.03, 1),
-    "Ties": (8, 40.0, 41.0, 0.03, 0),
+    "Ties": (9, 57.0, 58.0, 0.03, 0),
     "Short": (5, 2500.0, 2900.0, 0.05, 1),
     "Tiny": (3, 7.0, 9.0, 0.02, 2),
     "Equal": (6, 100.0, 100.0, 0.0, 0),
