@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a picture that cannot be drawn must stop")]
 
 #[path = "../../stats/tests/noise/mod.rs"]
-#[expect(dead_code, reason = "the rules draw in fewer ways than the tests")]
 mod noise;
 #[path = "../../stats/tests/noise/rules.rs"]
 #[expect(dead_code, reason = "not every rule has a picture")]
