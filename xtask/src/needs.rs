@@ -35,6 +35,8 @@ const PACKAGES: &[Package] = &[
     package("chromium", "chromium"),
     package("fonts-dejavu-core", "fc-list"),
     package("curl", "curl"),
+    package("openssh-server", "sshd"),
+    package("openssh-client", "ssh"),
     package("procps", "pgrep"),
     package("qemu-system-x86", "qemu-system-x86_64"),
     package("seabios", "qemu-system-x86_64"),

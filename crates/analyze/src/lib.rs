@@ -22,6 +22,7 @@
 //! | [`enough`] | whether a sample is as precise as a study wants it |
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
+//! | [`together`] | targets in step: one value an iteration, how even, how far apart they began |
 //! | [`slab`] | where the memory of kernel objects goes |
 //!
 //! How a verdict comes about, in this order:
@@ -79,6 +80,7 @@ mod seen;
 mod side;
 pub mod slab;
 pub mod statistic;
+pub mod together;
 pub mod warning;
 
 pub use ahead::ahead;

@@ -159,7 +159,7 @@ impl Index {
         options: &Options,
     ) {
         let mut boots = HashMap::new();
-        for sample in &run.samples {
+        for sample in crate::together::together(&run.samples).iter() {
             let subject = subjects.get(sample.case as usize).copied().flatten();
             let Some(subject) = subject.filter(|_| options.wants_metric(&sample.metric)) else { continue };
             let metric = self.metric_number(sample);

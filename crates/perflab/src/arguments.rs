@@ -264,6 +264,9 @@ pub struct Show {
     /// Every fact
     #[arg(long)]
     pub facts: bool,
+    /// Targets in step: how evenly each case served them
+    #[arg(long)]
+    pub targets: bool,
 }
 
 /// `perflab diff`

@@ -203,3 +203,6 @@ pub(super) fn inert(text: &str) -> String {
     // A carriage return draws over what stands there; most come before a line end and mean nothing.
     text.replace("\r\n", "\n").chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
+
+#[cfg(test)]
+mod tests;

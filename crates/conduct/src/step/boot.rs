@@ -198,6 +198,9 @@ impl<'c, 'a> Boot<'c, 'a> {
     }
 
     fn bury(&mut self, target: usize, reason: &str) -> Result<(), ConductError> {
+        if self.crew.mates.get(target).is_none_or(|mate| mate.lost.is_some()) {
+            return Ok(());
+        }
         let words = self.crew.bury(target, reason);
         if let Some(open) = &mut self.open {
             open.lose(target, reason);

@@ -82,7 +82,8 @@ impl Mate {
 
     /// How long it has been silent.
     pub(super) fn silent(&self, now: Nanos) -> Nanos {
-        self.asked.filter(|asked| !asked.answered).map_or(Nanos(0), |asked| now.since(asked.sent))
+        let waiting = self.asked.filter(|asked| !asked.answered && self.lost.is_none());
+        waiting.map_or(Nanos(0), |asked| now.since(asked.sent))
     }
 
     pub(super) fn clock(&self, now: Nanos) -> Clock {

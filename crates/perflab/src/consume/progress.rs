@@ -62,7 +62,7 @@ impl Progress {
         self.bar.set_message(case.map(perflab_model::Case::label).unwrap_or_default());
     }
 
-    fn ended(&mut self, slot: u32, outcome: &Outcome) {
+    fn ended(&mut self, slot: u32, outcome: &Outcome, target: Option<u32>) {
         let reason = match outcome {
             Outcome::Ok => return,
             Outcome::Failed { reason } => reason.clone(),
@@ -76,7 +76,15 @@ impl Progress {
             let slot = manifest.plan.slots.get(slot as usize)?;
             Some(manifest.plan.case(slot.case)?.label())
         });
-        self.warn(&format!("warning: {} (iteration {slot}): {reason}", case.unwrap_or_default()));
+        let case = case.unwrap_or_default();
+        self.warn(&format!("warning: {case} (iteration {slot}{}): {reason}", self.on(target)));
+    }
+
+    /// ` on guest1`
+    fn on(&self, target: Option<u32>) -> String {
+        let targets = self.manifest.as_ref().map(|manifest| &manifest.targets);
+        let target = targets.zip(target).and_then(|(all, index)| all.get(index as usize));
+        target.map(|target| format!(" on {}", target.name)).unwrap_or_default()
     }
 
     fn phase(&self, phase: Phase) {
@@ -100,7 +108,7 @@ impl Consumer for Progress {
             What::Began(manifest) => self.began(manifest),
             What::Phase(phase) => self.phase(*phase),
             What::IterationBegan { slot } => self.iteration(*slot),
-            What::IterationEnded { slot, outcome, .. } => self.ended(*slot, outcome),
+            What::IterationEnded { slot, outcome, .. } => self.ended(*slot, outcome, event.target),
             What::Progress { done, remaining, .. } => {
                 self.bar.set_position(u64::from(*done));
                 if let Some(remaining) = remaining {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perflab_analyze::together;
 use perflab_archive::RunDir;
 use perflab_model::{Case, Manifest, Outcome, RunRecord, Sample};
 use perflab_present::table::{Cell, Column, Grid};
@@ -21,6 +22,8 @@ pub fn run(context: &Context, wanted: &arguments::Show) -> anyhow::Result<Exit> 
         context.print(&iterations(&run.record()?))?;
     } else if wanted.facts {
         context.print(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
+    } else if wanted.targets {
+        context.print(&fairness(&run.record()?))?;
     } else {
         print(context, &run)?;
     }
@@ -53,6 +56,7 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
         ),
         own_cost(manifest),
     ];
+    lines.extend(in_step(record));
     lines.extend(record.gaps.iter().map(|gap| format!("gap: monitor {}: {}", gap.monitor, gap.reason)));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
@@ -70,6 +74,48 @@ pub fn own_cost(manifest: &Manifest) -> String {
         "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
         own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
+}
+
+/// How punctual the targets were, in a line.
+fn in_step(record: &RunRecord) -> Option<String> {
+    let skew = together::skew(record)?;
+    let targets = &record.manifest.targets;
+    let bound = targets.iter().map(|target| target.clock.bound).max().unwrap_or_default();
+    Some(format!(
+        "{} targets in step: they began within {} of one another in the middle one of {} iterations, {} at the most; \
+         their clocks were known to {bound} at the beginning",
+        targets.len(),
+        skew.middle,
+        skew.iterations,
+        skew.largest,
+    ))
+}
+
+/// How evenly the targets of each case were served.
+fn fairness(record: &RunRecord) -> Grid {
+    let left = ["case", "metric"].map(Column::left);
+    let right = ["targets", "n", "largest/smallest", "Jain's index", "median of each"].map(Column::right);
+    let mut grid = Grid::new(left.into_iter().chain(right));
+    for one in together::fairness(record, 0.95) {
+        let medians: Vec<String> = one.medians.iter().map(|value| format!("{value:.4}")).collect();
+        grid.add([
+            one.case.as_str().into(),
+            one.metric.as_str().into(),
+            (one.targets as u64).into(),
+            (one.iterations as u64).into(),
+            with_interval(&one.spread).as_str().into(),
+            with_interval(&one.jain).as_str().into(),
+            medians.join(" ").as_str().into(),
+        ]);
+    }
+    grid
+}
+
+fn with_interval(estimate: &perflab_stats::Estimate) -> String {
+    match &estimate.interval {
+        Some(interval) => format!("{:.3} [{:.3}, {:.3}]", estimate.value, interval.low, interval.high),
+        None => format!("{:.3}", estimate.value),
+    }
 }
 
 fn medians(record: &RunRecord) -> Grid {

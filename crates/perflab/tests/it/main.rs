@@ -12,5 +12,7 @@ mod laboratory;
 mod quickstart;
 mod runs;
 mod slab;
+mod ssh;
+mod step;
 mod studies;
 mod vm;

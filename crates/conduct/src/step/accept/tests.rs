@@ -1,0 +1,168 @@
+use perflab_model::event::Phase;
+use perflab_model::manifest::Anchor;
+use perflab_model::series::{ColumnKind, ColumnType, SeriesSchema};
+use perflab_model::study::Source;
+use perflab_model::{
+    Case, Column, Direction, FORMAT_VERSION, Facts, Metric, Outcome, Plan, Slot, Status, Unit,
+};
+
+use super::*;
+
+fn manifest() -> Manifest {
+    let text = "title = \"t\"\n[workload.echo]\n[target.guest]\nkind = \"process\"\ncount = 2\n[monitors]\nvmstat = \"1s\"\n";
+    let metric = Metric {
+        name: "speed".into(),
+        unit: Unit::new("ops/s"),
+        direction: Direction::Higher,
+        primary: true,
+    };
+    let case = Case {
+        workload: "echo".into(),
+        uses: "echo".into(),
+        point: Default::default(),
+        parameters: Default::default(),
+        environment: Default::default(),
+        levels: Default::default(),
+    };
+    let plan = Plan {
+        cases: vec![case],
+        slots: vec![slot()],
+        metrics: [("echo".to_owned(), vec![metric])].into_iter().collect(),
+        ..Plan::default()
+    };
+    Manifest {
+        format: FORMAT_VERSION,
+        writer: "test".into(),
+        id: "RUN".into(),
+        label: None,
+        study: Source::new("s.toml", text).read().unwrap(),
+        study_text: String::new(),
+        study_file: String::new(),
+        plan,
+        facts: Facts::default(),
+        boot_id: String::new(),
+        target: "host".into(),
+        targets: Vec::new(),
+        anchor: Anchor::default(),
+        status: Status::Running,
+        overhead: Overhead::default(),
+    }
+}
+
+fn slot() -> Slot {
+    Slot { case: 0, iteration: 0, block: 0, warmup: false, boot: 0 }
+}
+
+#[derive(Debug)]
+struct Nowhere;
+
+impl crate::place::Place for Nowhere {
+    fn end(&mut self) -> String {
+        String::new()
+    }
+}
+
+struct World {
+    manifest: Manifest,
+    open: Open,
+    mate: Mate,
+}
+
+impl World {
+    fn new() -> Self {
+        let mate = Mate::new("guest1".into(), "process".into(), Box::new(Nowhere));
+        World { manifest: manifest(), open: Open::new(0, slot(), vec![0]), mate }
+    }
+
+    /// What becomes of `what` when target `target` tells it at a time far in the future.
+    fn judge(&mut self, target: usize, what: What) -> Result<Verdict, String> {
+        let (begun, now) = (Nanos(100), Nanos(200));
+        let ear = Ear { manifest: &self.manifest, target, open: Some(&self.open), begun, now };
+        ear.judge(&mut self.mate, Event::new(Nanos(u64::MAX), what))
+    }
+}
+
+fn sample(metric: &str) -> Sample {
+    Sample {
+        boot: 7,
+        target: Some(9),
+        case: 5,
+        iteration: 4,
+        metric: metric.into(),
+        value: 1.0,
+        unit: Unit::new("lies"),
+        direction: Direction::Lower,
+        primary: false,
+        start: Nanos(0),
+        end: Nanos(u64::MAX),
+    }
+}
+
+fn opened(monitor: &str) -> What {
+    let column = Column {
+        name: "n\u{1b}[2J".into(),
+        unit: Unit::new("1"),
+        kind: ColumnKind::Gauge,
+        stored: ColumnType::Int,
+    };
+    let (monitor, source) = (monitor.to_owned(), "/proc/x".to_owned());
+    What::SeriesOpened(SeriesSchema { monitor, source, interval: Nanos(1), columns: vec![column] })
+}
+
+#[test]
+fn a_value_is_put_where_the_plan_has_it_whatever_it_claims() {
+    let mut world = World::new();
+    let Ok(Verdict::Hold(event)) = world.judge(0, What::Sample(sample("speed"))) else { panic!("not held") };
+    let What::Sample(found) = &event.what else { panic!("{event:?}") };
+    assert_eq!((found.boot, found.target, found.case, found.iteration), (0, Some(0), 0, 0));
+    assert_eq!((found.unit.0.as_str(), found.direction, found.primary), ("ops/s", Direction::Higher, true));
+    assert_eq!((event.at, found.start, found.end), (Nanos(200), Nanos(100), Nanos(200)));
+    world.open.hold(0, event);
+    assert!(world.judge(0, What::Sample(sample("speed"))).unwrap_err().contains("once too often"));
+    assert!(world.judge(0, What::Sample(sample("../../etc"))).unwrap_err().contains("not in the plan"));
+    assert!(world.judge(1, What::Sample(sample("speed"))).is_err(), "it has no part in the slot");
+}
+
+#[test]
+fn an_iteration_ends_once_and_only_the_one_that_is_open() {
+    let mut world = World::new();
+    let end = |slot| What::IterationEnded { slot, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(1) };
+    assert!(world.judge(0, end(1)).is_err());
+    let Ok(Verdict::Hold(event)) = world.judge(0, end(0)) else { panic!("not held") };
+    world.open.hold(0, event);
+    assert!(world.judge(0, end(0)).is_err());
+    assert!(world.judge(0, What::Sample(sample("speed"))).is_err(), "too late");
+}
+
+#[test]
+fn only_monitors_of_the_study_and_rows_that_fit() {
+    let mut world = World::new();
+    assert!(world.judge(0, opened("../../../etc/passwd")).is_err());
+    let rows =
+        |monitor: &str, width| What::Rows { monitor: monitor.into(), rows: vec![vec![Cell::Int(1); width]] };
+    assert!(world.judge(0, rows("vmstat", 1)).is_err(), "it was not opened");
+    let Ok(Verdict::Pass(event)) = world.judge(0, opened("vmstat")) else { panic!("not passed") };
+    let What::SeriesOpened(schema) = event.what else { panic!("no schema") };
+    assert_eq!((schema.monitor.as_str(), schema.columns[0].name.as_str()), ("vmstat.guest1", "n\u{fffd}[2J"));
+    assert!(world.judge(0, opened("vmstat")).is_err(), "twice");
+    assert!(world.judge(0, rows("vmstat", 1)).is_ok());
+    assert!(world.judge(0, rows("vmstat", 2)).is_err());
+    let changed =
+        |place| What::Changed { monitor: "vmstat".into(), step: 1, rows: vec![(place, vec![Cell::Int(1)])] };
+    assert!(world.judge(0, changed(0)).is_ok());
+    assert!(world.judge(0, changed(u32::MAX)).is_err());
+}
+
+#[test]
+fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
+    let mut world = World::new();
+    let output = What::Output { slot: None, name: "../a\0b".into(), text: "\u{1b}[31mred\r\nline\n".into() };
+    let Ok(Verdict::Pass(event)) = world.judge(0, output) else { panic!("not passed") };
+    assert_eq!(event.target, Some(0));
+    let expected =
+        What::Output { slot: None, name: "../a\u{fffd}b".into(), text: "\u{fffd}[31mred\nline\n".into() };
+    assert_eq!(event.what, expected);
+    assert!(world.judge(0, What::Phase(Phase::Finish)).is_err());
+    assert!(world.judge(0, What::Began(Box::new(manifest()))).is_err());
+    assert!(world.judge(0, What::TargetLost { reason: String::new() }).is_err());
+}

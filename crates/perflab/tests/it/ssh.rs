@@ -1,0 +1,110 @@
+//! Targets over ssh: a real sshd of the test's own on this host, and the user's real ssh.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::laboratory::{Laboratory, is_root, said, skip};
+
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// An sshd that ends with the test, and a folder with an `ssh` that knows the way to it.
+struct Server {
+    child: Child,
+    path: PathBuf,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn key(path: &Path) {
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
+    assert!(made.unwrap().success());
+}
+
+fn serve(home: &Path) -> Server {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = |name: &str| home.join(name);
+    key(&at("host_key"));
+    key(&at("user_key"));
+    fs::copy(at("user_key.pub"), at("authorized")).unwrap();
+    let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
+    fs::write(at("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
+    let home_text = home.display();
+    let server = format!(
+        "ListenAddress 127.0.0.1\nPort {port}\nHostKey {home_text}/host_key\nAuthorizedKeysFile {home_text}/authorized\n\
+         StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
+    );
+    fs::write(at("sshd_config"), server).unwrap();
+    let client = format!(
+        "Host box\n HostName 127.0.0.1\n Port {port}\n User root\n IdentityFile {home_text}/user_key\n\
+         \x20UserKnownHostsFile {home_text}/known\n StrictHostKeyChecking yes\n"
+    );
+    fs::write(at("ssh_config"), client).unwrap();
+    let path = at("bin");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("ssh"), format!("#!/bin/sh\nexec /usr/bin/ssh -F {home_text}/ssh_config \"$@\"\n"))
+        .unwrap();
+    fs::set_permissions(path.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir_all("/run/sshd").unwrap();
+    let mut command = Command::new(SSHD);
+    command.args(["-D", "-f"]).arg(at("sshd_config")).stdin(Stdio::null()).stderr(Stdio::null());
+    let server = Server { child: command.spawn().unwrap(), path };
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "sshd does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server
+}
+
+fn copies() -> usize {
+    let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("perflab-agent.")).count()
+}
+
+#[test]
+fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
+    let name = "needs_root_two_logins_work_in_step_and_leave_nothing_behind";
+    if !is_root() || !Path::new(SSHD).exists() {
+        return skip(name, "sshd, and root to run it");
+    }
+    let laboratory = Laboratory::new();
+    let server = serve(laboratory.home.path());
+    let study = laboratory.study(
+        "ssh.toml",
+        "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[target.box]\nkind = \"ssh\"\naddress = \"box\"\ncount = 2\n\
+         [monitors]\nmeminfo = \"20ms\"\n",
+    );
+    let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
+    let before = copies();
+    let run = |study: &str| {
+        let mut command = laboratory.command(&["run", study, "--no-report"]);
+        said(command.env("PATH", &path).output().unwrap())
+    };
+    let ended = run(&study);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let shown = laboratory.good(&["show"]);
+    assert!(shown.err.contains("2 targets in step"), "{}", shown.err);
+    let series = laboratory.only_run().join("series");
+    assert!(series.join("meminfo.parquet").exists() && series.join("meminfo.box2.parquet").exists());
+    assert_eq!(copies(), before, "the copies of perflab are removed");
+    let text =
+        fs::read_to_string(&study).unwrap().replace("address = \"box\"", "address = \"root@127.0.0.1\"");
+    let wrong = laboratory.path("wrong.toml");
+    fs::write(&wrong, text).unwrap();
+    let refused = run(&wrong.display().to_string());
+    assert_ne!(refused.code, Some(0));
+    assert!(
+        refused.err.contains("target box") && refused.err.contains("could not be copied"),
+        "{}",
+        refused.err
+    );
+}

@@ -1,0 +1,229 @@
+//! Several targets in step, as processes of this host: real agents, killed, frozen, gone mad.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::laboratory::{Laboratory, Said, said};
+
+fn study(laboratory: &Laboratory, rules: &str, script: &str) -> String {
+    laboratory.workload("work", "", script);
+    let text = format!(
+        "[run]\nwarmup = 0\n{rules}\n[workload.work]\n[target.guest]\nkind = \"process\"\ncount = 3\n\
+         [monitors]\nmeminfo = \"50ms\"\n"
+    );
+    laboratory.study("step.toml", &text)
+}
+
+/// The events of the only run, `{"at", "target", "what"}` each.
+fn events(laboratory: &Laboratory) -> Vec<Value> {
+    let journal = fs::read_to_string(laboratory.only_run().join("journal.jsonl")).unwrap();
+    journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
+    events
+        .iter()
+        .filter(|event| event["what"][kind].is_object())
+        .map(|event| (event, &event["what"][kind]))
+        .collect()
+}
+
+/// The agents of a perflab, oldest first: its children.
+fn agents(perflab: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for task in fs::read_dir(format!("/proc/{perflab}/task")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        children.extend(text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
+    }
+    children.sort_unstable();
+    children
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(laboratory: &Laboratory, study: &str) -> Child {
+    let mut command = laboratory.command(&["run", study, "--no-report"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Runs the study, does something to its agents once the second iteration began, and waits for the end.
+fn disturbed(laboratory: &Laboratory, study: &str, disturb: impl FnOnce(&[u32])) -> (Said, Vec<u32>) {
+    let child = start(laboratory, study);
+    let runs = laboratory.path("archive/runs");
+    let released = |runs: &Path| {
+        let journals = fs::read_dir(runs).into_iter().flatten().flatten();
+        let texts = journals.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok());
+        texts.map(|text| text.matches("\"released\"").count()).sum::<usize>()
+    };
+    wait_for("the second iteration", || released(&runs) >= 2);
+    let agents = agents(child.id());
+    assert_eq!(agents.len(), 3);
+    disturb(&agents);
+    let ended = said(child.wait_with_output().unwrap());
+    (ended, agents)
+}
+
+/// The name of the one target that was lost, for that reason. (They start at the same time, so that the order of their
+/// processes says nothing.)
+fn lost(said: &Said, reason: &str) -> String {
+    let begin = said.err.split("warning: target ").nth(1).unwrap_or_else(|| panic!("{}", said.err));
+    let (name, rest) = begin.split_once(" was lost").unwrap();
+    assert!(rest.starts_with(reason), "{}", said.err);
+    assert_eq!(said.err.matches("warning: target").count(), 1, "{}", said.err);
+    name.to_owned()
+}
+
+fn gone(pids: &[u32]) {
+    wait_for("the end of all agents", || {
+        pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}/stat")).exists())
+    });
+}
+
+#[test]
+fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 4", "echo speed 7");
+    laboratory.good(&["run", &study, "--no-report"]);
+    let events = events(&laboratory);
+    let (released, ended) = (of(&events, "released"), of(&events, "iteration-ended"));
+    assert_eq!((released.len(), ended.len(), of(&events, "sample").len()), (4, 12, 12));
+    for (_, release) in released {
+        assert_eq!(release["targets"], 3);
+        let mine = ended.iter().filter(|(_, end)| end["slot"] == release["slot"]);
+        let starts: Vec<u64> = mine.map(|(_, end)| end["start"].as_u64().unwrap()).collect();
+        // Nobody may be early, but for what its clock is not known.
+        assert!(
+            starts.iter().all(|start| start + 20_000_000 > release["start"].as_u64().unwrap()),
+            "{starts:?}"
+        );
+    }
+    // They have our clock, so its offset is known: nothing, within the bound.
+    for (_, clock) in of(&events, "clock") {
+        let (offset, bound) = (clock["offset"].as_i64().unwrap(), clock["bound"].as_u64().unwrap());
+        assert!(offset.unsigned_abs() <= bound && bound > 0, "{clock}");
+    }
+    let manifest: Value =
+        serde_json::from_str(&fs::read_to_string(laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    let names: Vec<&str> = manifest["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| target["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["guest1", "guest2", "guest3"]);
+    assert!(manifest["targets"][0]["facts"]["kernel.release"]["value"].is_string(), "each says what it is");
+}
+
+#[test]
+fn a_killed_agent_is_named_its_iteration_does_not_count_and_the_others_go_on() {
+    let laboratory = Laboratory::new();
+    let rules = "iterations = 4\non-lost-target = \"continue\"";
+    let study = study(&laboratory, rules, "sleep 0.5; echo speed 7");
+    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[1], Signal::KILL));
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let lost = lost(&ended, ": its stream ended");
+    let events = events(&laboratory);
+    let failed: Vec<_> = of(&events, "iteration-ended")
+        .into_iter()
+        .filter(|(_, end)| end["outcome"]["outcome"] == "failed")
+        .collect();
+    assert_eq!(failed.len(), 3, "the iteration of the loss counts for nobody");
+    let meanwhile =
+        |end: &Value| end["outcome"]["reason"].as_str().unwrap().contains(&format!("{lost} was lost meanwhile"));
+    assert_eq!(failed.iter().filter(|(_, end)| meanwhile(end)).count(), 2);
+    // One whole iteration before it, two with those that were left.
+    assert_eq!(of(&events, "sample").len(), 3 + 2 * 2);
+    gone(&agents);
+}
+
+#[test]
+fn a_frozen_agent_is_given_up_in_time_and_the_run_stops_where_the_study_says_so() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 50\nlost-after = \"2s\"", "sleep 0.3; echo speed 7");
+    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[2], Signal::STOP));
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    lost(&ended, ": it did not answer for 2.0 s");
+    let events = events(&laboratory);
+    assert!(of(&events, "released").len() < 30, "it stopped");
+    assert_eq!(of(&events, "ended").len(), 1);
+    gone(&agents);
+}
+
+#[test]
+fn an_agent_that_becomes_a_liar_is_given_up_and_nothing_of_it_is_believed() {
+    let laboratory = Laboratory::new();
+    let study =
+        study(&laboratory, "iterations = 3\non-lost-target = \"continue\"", "sleep 0.5; echo speed 7");
+    // Its standard output is the stream: whoever may open it can write rubbish between its frames.
+    let (ended, agents) = disturbed(&laboratory, &study, |agents| {
+        let rubbish = [0xff_u8; 64];
+        let fd = fs::read_link(format!("/proc/{}/fd/1", agents[0])).unwrap();
+        assert!(fd.to_string_lossy().starts_with("socket:"), "{fd:?}");
+        rubbish_into(agents[0], &rubbish);
+    });
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    lost(&ended, ": a frame of 4294967295 bytes");
+    gone(&agents);
+}
+
+/// Writes into another process's standard output, which is a socket and so cannot be opened by its path.
+fn rubbish_into(pid: u32, rubbish: &[u8]) {
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+    let process =
+        pidfd_open(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), PidfdFlags::empty()).unwrap();
+    let stream = pidfd_getfd(process, 1, PidfdGetfdFlags::empty()).unwrap();
+    rustix::io::write(stream, rubbish).unwrap();
+}
+
+#[test]
+fn interrupt_ends_all_agents_and_keeps_what_was_measured() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 500", "sleep 0.1; echo speed 7");
+    let child = start(&laboratory, &study);
+    wait_for("samples", || {
+        let runs = fs::read_dir(laboratory.path("archive/runs")).into_iter().flatten().flatten();
+        runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok())
+            .any(|journal| journal.matches("\"sample\"").count() >= 6)
+    });
+    let agents = agents(child.id());
+    signal(child.id(), Signal::INT);
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(laboratory.good(&["list"]).out.contains("stopped"));
+    gone(&agents);
+}
+
+#[test]
+fn what_a_target_lacks_is_refused_before_the_run_begins_with_its_name() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 1", "echo speed 7");
+    let text = fs::read_to_string(laboratory.path("step.toml")).unwrap();
+    let text = format!(
+        "{text}[factor.knob]\nkind = \"sysctl\"\nkey = \"vm.no_such_knob\"\non = \"guest\"\nlevels = [1, 2]\n"
+    );
+    fs::write(laboratory.path("step.toml"), text).unwrap();
+    let refused = laboratory.run(&["run", &study]);
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("guest1: sysctl vm.no_such_knob"), "{}", refused.err);
+    assert!(
+        !laboratory.path("archive/runs").exists()
+            || fs::read_dir(laboratory.path("archive/runs")).unwrap().count() == 0
+    );
+}
