@@ -19,7 +19,7 @@ use perflab_conduct::barrier::{Action, Barrier, Input, Limits, Point, stages};
 use perflab_conduct::hub::Hub;
 use perflab_conduct::offset::{Offset, Trip};
 use perflab_conduct::protocol::{Decoder, Greeter, Order, Report, encode, greeting};
-use perflab_conduct::{Channel, Host, agent, place};
+use perflab_conduct::{Channel, Host, Stop, agent, place};
 use perflab_model::study::{OnLost, TargetKind, TargetUse};
 use perflab_model::{Nanos, Slot};
 use perflab_observe::{Root, monotonic_now};
@@ -212,10 +212,10 @@ fn spread(mut times: Vec<f64>) -> String {
 /// How far apart the agents woke in each round, in milliseconds, and how many rounds were not whole.
 fn released(targets: usize, rounds: u32) -> (Vec<f64>, u32) {
     let (host, mut hub) = (host(), Hub::new().unwrap());
-    let target = TargetUse { kind: TargetKind::Process, count: 1, address: None };
+    let target = TargetUse::new(TargetKind::Process);
     let mut places = Vec::new();
     for number in 0..targets {
-        let started = place::start(&format!("agent{number}"), &target, &host).unwrap();
+        let started = place::start(&format!("agent{number}"), &target, &host, &Stop::new()).unwrap();
         hub.add(started.channel).unwrap();
         places.push(started.place);
     }

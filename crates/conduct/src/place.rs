@@ -5,13 +5,14 @@
 
 mod process;
 mod ssh;
+mod vm;
 mod words;
 
 use std::fmt::Debug;
 
 use perflab_model::study::{TargetKind, TargetUse};
 
-use crate::{Channel, ConductError, Host};
+use crate::{Channel, ConductError, Host, Stop};
 
 pub(crate) use words::Words;
 
@@ -35,10 +36,17 @@ pub struct Started {
 ///
 /// # Errors
 /// Names the target, and what could not be started.
-pub fn start(name: &str, target: &TargetUse, host: &Host) -> Result<Started, ConductError> {
+pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result<Started, ConductError> {
     let started = match target.kind {
+        TargetKind::Vm => {
+            return vm::start(name, target, host, stop).map_err(|error| lost(name, error.to_string()));
+        }
         TargetKind::Process => process::start(name, host),
         TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host),
     };
-    started.map_err(|error| ConductError::Target { target: name.into(), reason: error.to_string() })
+    started.map_err(|error| lost(name, error.to_string()))
+}
+
+fn lost(name: &str, reason: String) -> ConductError {
+    ConductError::Target { target: name.into(), reason }
 }

@@ -15,7 +15,7 @@ pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study}
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{ProfileScope, Profiling};
 pub use schema::json_schema;
-pub use target::{TargetKind, TargetUse};
+pub use target::{GuestRoot, TargetKind, TargetUse};
 pub use until::{NotARule, Until};
 pub use workload::WorkloadUse;
 

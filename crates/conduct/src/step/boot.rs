@@ -44,7 +44,7 @@ impl<'c, 'a> Boot<'c, 'a> {
     /// Starts all targets, hears their greeting, and compares clocks.
     pub(super) fn begin(course: &'c mut Course<'a>, number: u32, last: bool) -> Result<Self, ConductError> {
         let manifest = course.manifest;
-        let crew = Crew::start(&manifest.study, course.host)?;
+        let crew = Crew::start(&manifest.study, course.host, course.stop)?;
         let count = crew.mates.len();
         let slots: Vec<(u32, Slot, Vec<usize>)> = (0_u32..)
             .zip(&manifest.plan.slots)

@@ -12,7 +12,7 @@ use super::mate::Mate;
 use crate::hub::{Heard, Hub};
 use crate::place::{self, Started};
 use crate::protocol::{Order, Report};
-use crate::{ConductError, Host};
+use crate::{ConductError, Host, Stop};
 
 /// Round trips before each release.
 const ROUNDS: u32 = 8;
@@ -44,13 +44,13 @@ pub(super) fn names(study: &Study) -> Vec<(String, &perflab_model::study::Target
 
 impl Crew {
     /// Starts every target of the study, all at the same time.
-    pub(super) fn start(study: &Study, host: &Host) -> Result<Self, ConductError> {
+    pub(super) fn start(study: &Study, host: &Host, stop: &Stop) -> Result<Self, ConductError> {
         let names = names(study);
         let (done, started) = channel();
         std::thread::scope(|scope| {
             for (index, (name, target)) in names.iter().enumerate() {
                 let done = done.clone();
-                scope.spawn(move || drop(done.send((index, place::start(name, target, host)))));
+                scope.spawn(move || drop(done.send((index, place::start(name, target, host, stop)))));
             }
         });
         drop(done);

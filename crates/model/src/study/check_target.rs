@@ -30,6 +30,7 @@ fn one(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
     if target.count == 0 {
         found.push(Problem::new(format!("target.{name}.count"), "must be at least 1"));
     }
+    guest(name, target, found);
     match (target.kind, &target.address) {
         (TargetKind::Ssh, None) => {
             let hint = "add `address = \"user@host\"`";
@@ -43,6 +44,34 @@ fn one(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
             let message = format!("means nothing for a target of kind `{kind}`");
             found.push(Problem::new(format!("target.{name}.address"), message));
         }
+    }
+}
+
+/// Keys of guests: what they need, and who has no use for them.
+fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
+    if target.kind == TargetKind::Vm {
+        if target.kernel.is_none() {
+            let hint = "add `kernel = \"debian-cloud\"` (`perflab kernel list`), or a file";
+            found.push(Problem::new(format!("target.{name}"), "needs `kernel`").hint(hint));
+        }
+        let memory = target.memory.as_deref().map(crate::Bytes::parse);
+        if let Some(Err(wrong)) = memory {
+            found.push(Problem::new(format!("target.{name}.memory"), wrong.to_string()));
+        }
+        return;
+    }
+    let given = [
+        ("kernel", target.kernel.is_some()),
+        ("modules", target.modules.is_some()),
+        ("append", !target.append.is_empty()),
+        ("cpus", target.cpus.is_some()),
+        ("memory", target.memory.is_some()),
+        ("root", target.root.is_some()),
+        ("pin", !target.pin.is_empty()),
+    ];
+    for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+        let message = format!("means nothing for a target of kind `{}`", target.kind);
+        found.push(Problem::new(format!("target.{name}.{key}"), message));
     }
 }
 
