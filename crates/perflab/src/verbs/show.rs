@@ -1,6 +1,6 @@
 //! `perflab show RUN`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_analyze::together;
 use perflab_archive::RunDir;
@@ -43,13 +43,15 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
     let manifest = &record.manifest;
     let label = manifest.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
     let failed = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).count();
+    let ended: BTreeSet<u32> = record.iterations.iter().map(|one| one.slot).collect();
+    let ended = ended.len();
     let mut lines = vec![
         format!("{}{label}: {}", run.short(), manifest.study.title),
         format!(
             "begun {}, {}: {} of {} iterations ended, {failed} failed; {} order, seed {}",
             date(begun(manifest)),
             manifest.status,
-            record.iterations.len(),
+            ended,
             manifest.plan.slots.len(),
             manifest.plan.order,
             manifest.plan.seed,
