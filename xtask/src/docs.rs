@@ -10,11 +10,14 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
     ("monitors.md", "Monitors", &["monitor", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
+    ("export.schema.json", "", &["export", "--schema"]),
 ];
 
 /// Verbs whose `--help` is a page.
-const VERBS: &[&str] =
-    &["", "run", "compare", "report", "show", "study", "workload", "vm boot", "kernel", "prune"];
+const VERBS: &[&str] = &[
+    "", "run", "compare", "report", "show", "import", "export", "study", "workload", "vm boot", "kernel",
+    "prune",
+];
 
 /// Writes all pages with the perflab that cargo builds.
 pub fn write() -> Result<()> {

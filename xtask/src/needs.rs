@@ -99,7 +99,7 @@ fn python() -> Result<()> {
     let python = home.join("bin/python");
     let ready = || {
         let check = Command::new(&python)
-            .args(["-c", "import pyarrow, duckdb, pandas, polars"])
+            .args(["-c", "import pyarrow, duckdb, pandas, polars, jsonschema, junitparser, kcidb_io, prometheus_client"])
             .stderr(Stdio::null())
             .status();
         check.is_ok_and(|status| status.success())
@@ -107,7 +107,7 @@ fn python() -> Result<()> {
     if ready() {
         return Ok(());
     }
-    println!("making {} with pyarrow, duckdb, pandas and polars", home.display());
+    println!("making {} with pyarrow, duckdb, pandas, polars and readers of exports", home.display());
     let made = run(Command::new("python3").args(["-m", "venv"]).arg(home)).and_then(|()| {
         let pip = [
             "-m",
@@ -119,6 +119,10 @@ fn python() -> Result<()> {
             "duckdb",
             "pandas",
             "polars",
+            "jsonschema",
+            "junitparser",
+            "kcidb-io",
+            "prometheus-client",
         ];
         run(Command::new(&python).args(pip))
     });

@@ -14,6 +14,7 @@
 //! | [`events`] | reading a journal, line by line |
 //! | [`retention`] | which runs to let go of |
 //! | [`portable`] | a run as a single file |
+//! | [`mod@export`] | runs in the formats of other tools |
 //! | [`mod@import`] | other tools' results as runs |
 //! | [`id`] | run ids and their shortest prefixes |
 //! | [`error`] | what can go wrong, naming the path |
@@ -31,6 +32,7 @@
 
 pub mod error;
 pub mod events;
+pub mod export;
 pub mod id;
 pub mod import;
 pub mod portable;

@@ -10,7 +10,7 @@ use perflab_model::{Event, Iteration, Manifest, Profile, RunRecord, Status, What
 use tempfile::TempDir;
 
 use crate::events::{Events, kind};
-use crate::layout::{JOURNAL, series_file};
+use crate::layout::{JOURNAL, SAMPLES, series_file};
 use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series, stacks};
 
 /// As much of a run's id as is shown of a run outside of any archive: its time.
@@ -152,6 +152,21 @@ impl RunDir {
         match self.journal()? {
             (events, true) => stacks::read(&self.path, case, events),
             (events, false) => stacks::read_of(events, case, &manifest::read(&self.path)?.plan),
+        }
+    }
+
+    /// The table of samples of a closed run, a Parquet file.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded; [`ArchiveError::Damaged`] of a run that was never closed.
+    pub fn samples_file(&self) -> Result<PathBuf, ArchiveError> {
+        let file = self.path.join(SAMPLES);
+        match self.status()? {
+            Status::Running => Err(ArchiveError::Live { id: self.id.clone() }),
+            _ if !file.is_file() => {
+                Err(ArchiveError::damaged(&file)("the run was never closed, so it has no tables"))
+            }
+            _ => Ok(file),
         }
     }
 

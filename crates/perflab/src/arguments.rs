@@ -297,13 +297,29 @@ pub struct Prune {
 
 /// `perflab export`
 #[derive(Debug, Args)]
+#[command(after_help = EXPORT)]
 pub struct Export {
     /// The run
-    pub run: String,
-    /// The file (default: ID.perflab here)
+    #[arg(required_unless_present = "schema")]
+    pub run: Option<String>,
+    /// The file (default: ID.perflab here; standard output with --to)
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit or openmetrics
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// The same as FILE; `-` is standard output
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    pub output: Option<PathBuf>,
+    /// Print the JSON Schema of `--to json`
+    #[arg(long)]
+    pub schema: bool,
 }
+
+const EXPORT: &str = "\
+  perflab export @latest                          one portable file, for `perflab import` elsewhere
+  perflab export @latest --to csv -o samples.csv  every sample, for a spreadsheet
+  perflab export before --to gobench -o b.txt     then `benchstat b.txt a.txt`";
 
 /// `perflab import`
 #[derive(Debug, Args)]

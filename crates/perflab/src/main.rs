@@ -58,7 +58,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Show(wanted) => verbs::show::run(&context, wanted),
         Verb::Diff(wanted) => verbs::runs::diff(&context, wanted),
         Verb::Prune(wanted) => verbs::runs::prune(&context, wanted),
-        Verb::Export(wanted) => verbs::runs::export(&context, wanted),
+        Verb::Export(wanted) => verbs::export::run(&context, wanted),
         Verb::Import(wanted) => verbs::import::run(&context, wanted),
         Verb::Study(wanted) => verbs::study::run(&context, wanted),
         Verb::Workload(wanted) => verbs::workload::run(&context, wanted),

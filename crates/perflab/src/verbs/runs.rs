@@ -1,9 +1,8 @@
 //! `perflab list|diff|prune|export|import`: runs as things.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use perflab_archive::{Policy, Summary, export as export_run};
+use perflab_archive::{Policy, Summary};
 use perflab_model::{Bytes, Nanos, RunRecord};
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -113,13 +112,4 @@ fn age(text: &str) -> Result<Duration, Usage> {
     parsed
         .map(Duration::from)
         .ok_or_else(|| Usage::new(format!("`{text}` is not an age"), "write 30d or 12h"))
-}
-
-/// `perflab export RUN [FILE]`
-pub fn export(context: &Context, wanted: &arguments::Export) -> anyhow::Result<Exit> {
-    let run = sides::one(&context.archive()?, &wanted.run)?;
-    let file = wanted.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.perflab", run.id())));
-    export_run(&run, &file)?;
-    context.write(&file.display().to_string())?;
-    Ok(Exit::Fine)
 }

@@ -30,10 +30,23 @@ fn prepared() -> Laboratory {
                  [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"50ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
     fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, 0)).unwrap();
+    mmtests_logs(&laboratory);
     for label in ["before", "after"] {
         laboratory.good(&["run", "study.toml", "--label", label, "--quiet"]);
     }
     laboratory
+}
+
+/// Two log directories in MMTests' layout.
+fn mmtests_logs(laboratory: &Laboratory) {
+    for (run, tenths) in [("base-vanilla", 10..15), ("patch-v1", 9..14)] {
+        let iteration = laboratory.path(&format!("mmtests-logs/{run}/iter-0"));
+        fs::create_dir_all(iteration.join("hackbench/logs")).unwrap();
+        let times: String = tenths.map(|time| format!("     Total time: 0.{time} [sec]\n")).collect();
+        fs::write(iteration.join("hackbench/logs/hackbench-1"), times).unwrap();
+        let stamps = "test begin :: hackbench 1700000001\ntest end :: hackbench 1700000009 0\n";
+        fs::write(iteration.join("tests-timestamp"), stamps).unwrap();
+    }
 }
 
 fn run_page(page: &Path) -> usize {

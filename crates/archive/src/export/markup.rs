@@ -1,0 +1,75 @@
+//! Tables of medians for people: Markdown and LaTeX (with booktabs).
+
+use std::io::{self, Write};
+
+use super::sheet::arrow;
+use super::{Sheet, Summary};
+
+const HEAD: [&str; 8] = ["case", "metric", "unit", "good", "n", "median", "95 % interval", "min to max"];
+
+pub(super) fn markdown(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    writeln!(out, "{}", line(HEAD.map(String::from).to_vec()))?;
+    writeln!(out, "|:--|:--|:--|:--|--:|--:|--:|--:|")?;
+    let escaped = |cell: String| cell.replace('|', "\\|").replace('\n', " ");
+    sheet
+        .summaries
+        .iter()
+        .try_for_each(|summary| writeln!(out, "{}", line(cells(summary).into_iter().map(escaped).collect())))
+}
+
+pub(super) fn latex(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "% \\usepackage{{booktabs}}\n\\begin{{tabular}}{{llllrrrr}}\n\\toprule")?;
+    let line = |cells: Vec<String>| {
+        format!("{} \\\\", cells.into_iter().map(|cell| escaped(&cell)).collect::<Vec<_>>().join(" & "))
+    };
+    writeln!(out, "{}\n\\midrule", line(HEAD.map(String::from).to_vec()))?;
+    sheet.summaries.iter().try_for_each(|summary| writeln!(out, "{}", line(cells(summary))))?;
+    writeln!(out, "\\bottomrule\n\\end{{tabular}}")
+}
+
+fn cells(summary: &Summary<'_>) -> Vec<String> {
+    let interval = summary.interval.map_or("-".into(), |(low, high)| range(low, high));
+    vec![
+        summary.case.label(),
+        summary.of.metric.clone(),
+        summary.of.unit.0.clone(),
+        arrow(summary.of.direction).into(),
+        summary.count.to_string(),
+        short(summary.median),
+        interval,
+        range(summary.least, summary.greatest),
+    ]
+}
+
+fn range(low: f64, high: f64) -> String {
+    format!("{} to {}", short(low), short(high))
+}
+
+/// Five significant digits; whole numbers below a million as they are.
+fn short(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e6 {
+        return format!("{value}");
+    }
+    let magnitude = value.abs().log10().floor();
+    match magnitude {
+        m if !(-4.0..9.0).contains(&m) => format!("{value:.4e}"),
+        m => format!("{value:.*}", (4.0 - m).max(0.0) as usize),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => out.extend(['\\', c]),
+            '~' => out.push_str("\\textasciitilde{}"),
+            '^' => out.push_str("\\textasciicircum{}"),
+            '\\' => out.push_str("\\textbackslash{}"),
+            '<' => out.push_str("\\textless{}"),
+            '>' => out.push_str("\\textgreater{}"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,77 @@
+//! OpenMetrics text: a gauge a metric, with its median, the limits of the interval and the number of values. The
+//! workload, its point and levels are labels.
+
+use std::io::{self, Write};
+
+use indexmap::IndexMap;
+use perflab_model::Sample;
+
+use super::names::{coordinates, identifier};
+use super::{Sheet, Summary};
+
+/// Units as OpenMetrics calls them, and what makes base units of ours.
+const UNITS: &[(&str, &str, f64)] = &[
+    ("s", "seconds", 1.0),
+    ("ms", "seconds", 1e-3),
+    ("us", "seconds", 1e-6),
+    ("ns", "seconds", 1e-9),
+    ("bytes", "bytes", 1.0),
+    ("KiB", "bytes", 1024.0),
+    ("%", "ratio", 0.01),
+];
+
+pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut families: IndexMap<(String, String), Vec<&Summary<'_>>> = IndexMap::new();
+    for summary in &sheet.summaries {
+        families.entry(family(summary.of)).or_default().push(summary);
+    }
+    for ((name, unit), summaries) in &families {
+        writeln!(out, "# TYPE {name} gauge")?;
+        if !unit.is_empty() {
+            writeln!(out, "# UNIT {name} {unit}")?;
+        }
+        let of = summaries.first().map_or("", |summary| summary.of.metric.as_str());
+        writeln!(out, "# HELP {name} {} of perflab.", escaped(of))?;
+        summaries.iter().try_for_each(|summary| one(name, summary, sheet, out))?;
+    }
+    writeln!(out, "# EOF")
+}
+
+/// `perflab_time_seconds`, `seconds`
+fn family(sample: &Sample) -> (String, String) {
+    let metric = identifier(&sample.metric);
+    let unit = scale(sample)
+        .map_or_else(|| identifier(&sample.unit.0.replace('/', "_per_")), |(unit, _)| unit.into());
+    match sample.unit.0.as_str() {
+        "1" | "" => (format!("perflab_{metric}"), String::new()),
+        _ => (format!("perflab_{metric}_{unit}"), unit),
+    }
+}
+
+fn scale(sample: &Sample) -> Option<(&'static str, f64)> {
+    UNITS.iter().find(|(ours, ..)| *ours == sample.unit.0).map(|(_, theirs, factor)| (*theirs, *factor))
+}
+
+fn one(name: &str, summary: &Summary<'_>, sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let manifest = &sheet.record.manifest;
+    let factor = scale(summary.of).map_or(1.0, |(_, factor)| factor);
+    let mut labels =
+        vec![("run".to_owned(), manifest.id.clone()), ("workload".to_owned(), summary.case.workload.clone())];
+    labels.extend(manifest.label.iter().map(|label| ("label".to_owned(), label.clone())));
+    let own = coordinates(summary.case)
+        .into_iter()
+        .map(|(name, value)| (format!("at_{}", identifier(&name)), value));
+    labels.extend(own);
+    let (low, high) = summary.interval.unzip();
+    for (statistic, value) in [("median", Some(summary.median)), ("low", low), ("high", high)] {
+        let Some(value) = value else { continue };
+        let all = labels.iter().cloned().chain([("statistic".to_owned(), statistic.to_owned())]);
+        let text: Vec<String> = all.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value))).collect();
+        writeln!(out, "{name}{{{}}} {}", text.join(","), value * factor)?;
+    }
+    Ok(())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

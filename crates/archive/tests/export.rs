@@ -1,0 +1,132 @@
+//! Runs in other tools' formats: as they look, and read by readers that are not ours.
+
+#![expect(clippy::unwrap_used, reason = "a test may die of a surprise")]
+
+mod fixture;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perflab_archive::export::{ExportFormat, schema, write};
+use perflab_archive::{Archive, Options, RunDir, import_foreign};
+
+fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+fn imported(directory: &Path, recorded: &str) -> RunDir {
+    let archive = Archive::open(directory).unwrap();
+    let path = project("crates/archive/tests/recorded").join(recorded);
+    import_foreign(&archive, &path, &Options { label: Some("a \"b\"".into()), ..Options::default() })
+        .unwrap()
+        .run
+}
+
+/// Least and greatest, for want of statistics.
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().min_by(f64::total_cmp)?;
+    Some((least, values.iter().copied().max_by(f64::total_cmp)?)).filter(|_| values.len() > 1)
+}
+
+fn text(run: &RunDir, format: ExportFormat) -> String {
+    let mut out = Vec::new();
+    write(&run.record().unwrap(), &interval, format, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn each_format_says_what_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = imported(directory.path(), "tools/go.txt");
+    let csv = text(&run, ExportFormat::Csv);
+    assert!(csv.starts_with("run,label,target,boot,workload,point,iteration,metric,value,unit,direction,primary,start_ns,end_ns\r\n"));
+    assert!(
+        csv.contains(",\"a \"\"b\"\"\",imported,0,Ring,n=16 procs=2,0,time,6202,ns/op,lower,true,"),
+        "{csv}"
+    );
+    let markdown = text(&run, ExportFormat::Markdown);
+    assert!(
+        markdown
+            .contains("| Ring n=16 procs=2 | time | ns/op | less | 3 | 6202 | 6195 to 7124 | 6195 to 7124 |"),
+        "{markdown}"
+    );
+    let latex = text(&run, ExportFormat::Latex);
+    assert!(
+        latex.contains("Ring n=16 procs=2 & time & ns/op & less & 3 & 6202 & ")
+            && latex.ends_with("\\end{tabular}\n")
+    );
+    let metrics = text(&run, ExportFormat::OpenMetrics);
+    assert!(
+        metrics.contains("# TYPE perflab_time_ns_per_op gauge\n# UNIT perflab_time_ns_per_op ns_per_op\n"),
+        "{metrics}"
+    );
+    let go = text(&run, ExportFormat::GoBench);
+    assert!(go.contains("Unit time-ns/op better=lower\n"), "{go}");
+    assert!(go.contains(
+        "BenchmarkRing/n=16/procs=2 1 6202 time-ns/op 6400 allocated-B/op 200 allocations-allocs/op\n"
+    ));
+}
+
+/// What is exported for benchstat is imported again with the same values.
+#[test]
+fn go_benchmark_text_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = imported(directory.path(), "mmtests/current");
+    let file = directory.path().join("again.txt");
+    fs::write(&file, text(&run, ExportFormat::GoBench)).unwrap();
+    let again =
+        import_foreign(&Archive::open(directory.path()).unwrap(), &file, &Options::default()).unwrap();
+    assert_eq!(again.took[0].rows_unusable, 0);
+    assert_eq!(again.run.record().unwrap().samples.len(), run.record().unwrap().samples.len());
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_code() {
+    let published = fs::read_to_string(project("docs/reference/export.schema.json")).unwrap();
+    let published: serde_json::Value = serde_json::from_str(&published).unwrap();
+    assert_eq!(published, schema(), "run `cargo xtask docs`");
+}
+
+#[test]
+fn failed_iterations_are_failures() {
+    let directory = tempfile::tempdir().unwrap();
+    let logs = directory.path().join("logs/iter-0");
+    fs::create_dir_all(logs.join("hackbench/logs")).unwrap();
+    fs::write(logs.join("hackbench/logs/hackbench-1"), "Total time: 0.5 [sec]\n").unwrap();
+    let stamps = "test begin :: hackbench 1700000001\ntest end :: hackbench 1700000009 3\n";
+    fs::write(logs.join("tests-timestamp"), stamps).unwrap();
+    let archive = Archive::open(&directory.path().join("archive")).unwrap();
+    let run = import_foreign(&archive, logs.parent().unwrap(), &Options::default()).unwrap().run;
+    let junit = text(&run, ExportFormat::Junit);
+    assert!(junit.contains("<testsuites name=\"MMTests logs\" tests=\"2\" failures=\"1\">"), "{junit}");
+    assert!(junit.contains("<failure message=\"hackbench ended with status 3\"/>"), "{junit}");
+}
+
+#[test]
+fn other_readers_read_every_format() {
+    let python = project("target/test-venv/bin/python");
+    let check = "import jsonschema, pandas, pyarrow, junitparser, kcidb_io, prometheus_client";
+    let ready = Command::new(&python).args(["-c", check]).output().is_ok_and(|found| found.status.success());
+    if !ready {
+        return fixture::skip(
+            "other_readers_read_every_format",
+            "target/test-venv lacks its readers (cargo xtask test makes it)",
+        );
+    }
+    for recorded in ["mmtests/current", "tools/composite.xml", "tools/gbench.json"] {
+        let directory = tempfile::tempdir().unwrap();
+        let run = imported(directory.path(), recorded);
+        for (name, format) in ExportFormat::ALL {
+            let file = directory.path().join(name);
+            match format {
+                ExportFormat::Parquet => drop(fs::copy(run.samples_file().unwrap(), file).unwrap()),
+                _ => fs::write(file, text(&run, format)).unwrap(),
+            }
+        }
+        let script = project("crates/archive/tests/export_readers.py");
+        let schema = project("docs/reference/export.schema.json");
+        let said = Command::new(&python).arg(script).arg(directory.path()).arg(schema).output().unwrap();
+        assert!(said.status.success(), "{recorded}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}
