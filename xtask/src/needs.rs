@@ -47,6 +47,7 @@ const PACKAGES: &[Package] = &[
     package("python3-venv", "python3"),
     package("nodejs", "node"),
     package("npm", "npm"),
+    package("golang-go", "go"),
 ];
 
 /// Whether we may install.

@@ -6,7 +6,7 @@ import type { Category, Change } from "./data";
 const FAMILIES: Record<string, [hue: number, spread: number, chroma: number]> = {
   command: [250, 0, 0.012], kernel: [58, 22, 0.13], user: [195, 24, 0.085], unknown: [85, 26, 0.12], nothing: [250, 0, 0.004],
 };
-const NUMBERED: [number, number, number][] = [[255, 8, 0.15], [150, 8, 0.14], [345, 8, 0.16], [28, 6, 0.18], [300, 8, 0.15], [205, 6, 0.12], [112, 6, 0.14], [230, 6, 0.09]];
+const NUMBERED: [number, number, number][] = [[255, 8, 0.15], [150, 8, 0.14], [330, 8, 0.16], [295, 8, 0.15], [18, 6, 0.18], [122, 8, 0.15], [230, 6, 0.1], [275, 6, 0.12]];
 const MORE = 38;
 const LESS = 255;
 

@@ -136,6 +136,9 @@ pub struct Html {
     /// Only this case of each run, by its number; all that were profiled where left out
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
+    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
     /// Where to write the page; beside the archive's reports where left out
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -154,6 +157,9 @@ pub struct Svg {
     /// Which case of the run, by its number; the first that was profiled where left out
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
+    /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
+    #[arg(long, value_name = "TABLE", default_value = "slab")]
+    pub rules: String,
     /// Callers on top, callees below
     #[arg(long)]
     pub icicle: bool,

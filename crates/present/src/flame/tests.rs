@@ -1,4 +1,4 @@
-use perflab_analyze::flame::{GrowOptions, join};
+use perflab_analyze::flame::{GrowOptions, Rules, join};
 use perflab_model::profile::{CommId, Frame, FrameKind, Profile, Profiled, StackSample, Weaver};
 use perflab_model::{Nanos, Unit};
 
@@ -77,4 +77,29 @@ fn the_viewer_is_told_both_sides_over_one_tree() {
     let page = page("perflab", &Picture { title: "a </script> b".into(), ..picture }).unwrap();
     assert!(page.contains("<title>a &lt;") && !page.contains("a </script> b"));
     assert!(page.contains("id=\"flame-data\""));
+}
+
+#[test]
+fn a_rule_table_gives_colours_to_what_it_knows() {
+    let profile =
+        profile(&[&["bench;<main>;write;kmem_cache_alloc;___slab_alloc 3", "bench;<main>;read;kfree 2"]]);
+    let options = GrowOptions { commands: true, ..GrowOptions::default() };
+    let joined = join(&[vec![(&profile, options)]]);
+    let rules = Rules::shipped("slab").unwrap().unwrap();
+    let categories = Categories::by_rules(&joined, &rules);
+    let told = joined.nodes.iter().zip(&categories.of).map(|(node, category)| {
+        let name = &joined.functions[node.function as usize].name;
+        format!("{name}: {}", categories.names[*category as usize].name)
+    });
+    let wanted = [
+        "all: all",
+        "bench: command",
+        "main: user",
+        "write: kernel",
+        "kmem_cache_alloc: allocation: fast",
+        "___slab_alloc: allocation: slow",
+        "read: kernel",
+        "kfree: free: fast",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
 }

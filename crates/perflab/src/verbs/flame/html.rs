@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_present::flame::page;
 
-use super::pictures::{Selected, picture};
+use super::pictures::{Selected, colours, picture};
 use crate::arguments::flame::Html;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -17,7 +17,7 @@ pub fn html(context: &Context, wanted: &Html) -> anyhow::Result<Exit> {
     let select = |name: &String| Selected::find(&archive, name);
     let selected = wanted.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
     let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
-    let html = page(writer, &picture(&selected, wanted.case)?)?;
+    let html = page(writer, &picture(&selected, wanted.case, colours(&wanted.rules)?.as_ref())?)?;
     let path = match (&wanted.output, selected.first().and_then(|side| side.runs.first())) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_path(context, run)?,

@@ -1,6 +1,6 @@
 //! From stored runs to what the viewer shows.
 
-use perflab_analyze::flame::{GrowOptions, join};
+use perflab_analyze::flame::{GrowOptions, Joined, Rules, join};
 use perflab_archive::{Archive, RunDir};
 use perflab_model::{Plan, Profile};
 use perflab_present::flame::{self, Categories, Picture};
@@ -35,12 +35,12 @@ impl Side {
 }
 
 /// All selected runs, and all of their cases or the one that is wanted, over one tree.
-pub fn picture(selected: &[Selected], case: Option<u32>) -> anyhow::Result<Picture> {
+pub fn picture(selected: &[Selected], case: Option<u32>, rules: Option<&Rules>) -> anyhow::Result<Picture> {
     let mut sides = Vec::new();
     for one in selected {
         sides.extend(read(one, case)?);
     }
-    Ok(drawn(&sides))
+    Ok(drawn(&sides, rules))
 }
 
 /// The profiles of a report's runs; none where none has any.
@@ -50,13 +50,24 @@ pub fn of_runs(runs: &[RunDir]) -> anyhow::Result<Option<Picture>> {
         let name = run.manifest()?.label.unwrap_or_else(|| run.short().to_owned());
         sides.extend(read(&Selected { name, runs: vec![run.clone()] }, None)?);
     }
-    Ok((!sides.is_empty()).then(|| drawn(&sides)))
+    let rules = colours("slab")?;
+    Ok((!sides.is_empty()).then(|| drawn(&sides, rules.as_ref())))
 }
 
-fn drawn(sides: &[Side]) -> Picture {
+/// The table that gives boxes their colours; none where kernel and user are enough.
+pub fn colours(name: &str) -> anyhow::Result<Option<Rules>> {
+    if name == "none" { Ok(None) } else { super::shares::rules(name).map(Some) }
+}
+
+/// What colours mean in a tree.
+pub fn categories(joined: &Joined<'_>, rules: Option<&Rules>) -> Categories {
+    rules.map_or_else(|| Categories::by_role(joined), |rules| Categories::by_rules(joined, rules))
+}
+
+fn drawn(sides: &[Side], rules: Option<&Rules>) -> Picture {
     let joined = join(&sides.iter().map(Side::borrowed).collect::<Vec<_>>());
     let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
-    flame::picture(&names.join(" and "), &joined, &names, &Categories::by_role(&joined))
+    flame::picture(&names.join(" and "), &joined, &names, &categories(&joined, rules))
 }
 
 /// A side for each case. A case that a repetition lacks is read from those that have it.

@@ -1,9 +1,9 @@
 //! `perflab flame svg`
 
 use perflab_analyze::flame::join;
-use perflab_present::flame::{self, Categories, FlameSvg};
+use perflab_present::flame::{self, FlameSvg};
 
-use super::pictures::measured;
+use super::pictures::{categories, colours, measured};
 use super::stored::stored;
 use super::written::write;
 use crate::arguments::flame::Svg;
@@ -20,7 +20,7 @@ pub fn svg(context: &Context, wanted: &Svg) -> anyhow::Result<Exit> {
         title: &manifest.label.unwrap_or_else(|| run.short().to_owned()),
         source: &source,
         joined: &joined,
-        categories: &Categories::by_role(&joined),
+        categories: &categories(&joined, colours(&wanted.rules)?.as_ref()),
         width: f64::from(wanted.width),
         icicle: wanted.icicle,
     });

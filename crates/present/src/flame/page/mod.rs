@@ -3,10 +3,12 @@
 //! Owns what the viewer is told (`data`, packed by `pack`) and its page. The viewer itself is TypeScript, in
 //! `web/src/flame/`, in the same bundle as the report's front end.
 
+mod categories;
 pub(crate) mod data;
 mod pack;
 mod picture;
 mod render;
 
-pub use picture::{Categories, picture};
+pub use categories::Categories;
+pub use picture::picture;
 pub use render::page;

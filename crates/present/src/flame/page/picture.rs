@@ -2,7 +2,8 @@
 
 use perflab_analyze::flame::{Basis, Difference, Function, Joined, JoinedRun, JoinedSide, Role, changes};
 
-use super::data::{Category, Changes, Differences, Functions, Nodes, Picture, Side, Time};
+use super::Categories;
+use super::data::{Changes, Differences, Functions, Nodes, Picture, Side, Time};
 use super::pack::{ascending, signed, unsigned};
 use crate::flame::parts::named;
 
@@ -10,50 +11,6 @@ use crate::flame::parts::named;
 const ROWS: u64 = 50;
 /// More sides than these are not compared pair by pair, but with the first only.
 const PAIRS: usize = 5;
-
-/// What colours stand for: a number for each node of the joined tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Categories {
-    /// By number.
-    pub names: Vec<Category>,
-    /// By node.
-    pub of: Vec<u32>,
-}
-
-impl Categories {
-    /// By where functions ran, for want of rules.
-    pub fn by_role(joined: &Joined<'_>) -> Self {
-        const ROLES: [Role; 6] =
-            [Role::All, Role::Command, Role::Kernel, Role::User, Role::Unknown, Role::Nothing];
-        let of = |node: &perflab_analyze::flame::JoinedNode| {
-            let role = joined.functions.get(node.function as usize).map_or(Role::Unknown, |one| one.role);
-            ROLES.iter().position(|one| *one == role).unwrap_or(0) as u32
-        };
-        let named = |role: Role| Category { name: role_name(role).into(), hue: role_hue(role).into() };
-        Categories { names: ROLES.map(named).into(), of: joined.nodes.iter().map(of).collect() }
-    }
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Kernel => "kernel",
-        Role::User => "user",
-        Role::Unknown => "function",
-        Role::Nothing => "no stack",
-        Role::Command => "command",
-        Role::All => "all",
-    }
-}
-
-fn role_hue(role: Role) -> &'static str {
-    match role {
-        Role::Kernel => "kernel",
-        Role::User => "user",
-        Role::Unknown => "unknown",
-        Role::Nothing => "nothing",
-        Role::Command | Role::All => "command",
-    }
-}
 
 /// The viewer's data of one joined tree; `names` are those of its sides.
 pub fn picture(title: &str, joined: &Joined<'_>, names: &[String], categories: &Categories) -> Picture {
