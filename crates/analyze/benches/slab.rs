@@ -10,7 +10,7 @@ use std::time::Instant;
 use perflab_analyze::slab::{
     GrowthOptions, Input, Recording, ShowOptions, System, growth, histogram, notebook, show, stack, timeline,
 };
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 
 #[path = "../tests/it/slab/table.rs"]
 #[expect(dead_code, clippy::unwrap_used, reason = "made for tests, of which this uses a part")]
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     times.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum::<f64>()));
     let Some([read, show, lines, growth, notebook]) = times.get(4) else { return Ok(()) };
-    let rows = proc.at.len() + tool.at.len();
+    let rows = proc.rows() + tool.at.len();
     println!(
         "{rows} rows: read {read:.1} ms, show {show:.1} ms, timeline, histogram and stack {lines:.1} ms, growth \
          {growth:.1} ms, notebook {notebook:.1} ms, together {:.1} ms",
@@ -56,7 +56,7 @@ fn measure(input: &Input) -> Result<[f64; 5], Box<dyn Error>> {
     Ok([read, shown, lines, growth, notebook])
 }
 
-fn proc() -> Series {
+fn proc() -> Spans {
     let names: Vec<String> = (0..155).map(|number| format!("cache-{number}")).collect();
     let line = |tick: u64, number: usize| {
         let (size, objs) = (64 + 8 * number as i64, 4096 / (64 + 8 * number as i64));

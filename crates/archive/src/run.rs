@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use perflab_model::record::Advice;
-use perflab_model::series::{Gap, Series};
+use perflab_model::series::{Gap, Series, Spans};
 use perflab_model::{Event, Iteration, Manifest, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
@@ -168,6 +168,19 @@ impl RunDir {
             }
             _ => Ok(file),
         }
+    }
+
+    /// All rows of one monitor, each once for all ticks at which it stood: how a long run, once it is closed, is read in
+    /// bounded memory.
+    ///
+    /// # Errors
+    /// As [`RunDir::series`].
+    pub fn spans(&self, monitor: &str) -> Result<Spans, ArchiveError> {
+        let (_, is_closed) = self.journal()?;
+        if is_closed && self.path.join(series_file(monitor)).exists() {
+            return series::spans(&self.path, monitor);
+        }
+        Ok(Spans::of(&self.series(monitor)?))
     }
 
     /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.

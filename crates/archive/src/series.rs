@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_model::series::{
-    Cell, Column, ColumnData, ColumnKind, ColumnType, Gap, Latest, Series, SeriesSchema,
+    Cell, Column, ColumnData, ColumnKind, ColumnType, Gap, Latest, Series, SeriesSchema, Spans,
 };
 use perflab_model::{Event, Nanos, Row, Unit, What};
 
@@ -154,19 +154,39 @@ pub(crate) fn monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
 
 /// Reads the table of `monitor`.
 pub(crate) fn read(run: &Path, monitor: &str) -> Result<Series, ArchiveError> {
+    let (table, schema) = open(run, monitor)?;
+    part(&table, schema)
+}
+
+/// The same, each row once for all ticks at which it stood, in memory for these and a row group.
+pub(crate) fn spans(run: &Path, monitor: &str) -> Result<Spans, ArchiveError> {
+    let (table, schema) = open(run, monitor)?;
+    let mut spans = Spans::new(schema.clone());
+    for group in table.parts() {
+        if spans.extend(&part(&group, schema.clone())?).is_err() {
+            return Ok(Spans::of(&read(run, monitor)?));
+        }
+    }
+    Ok(spans)
+}
+
+fn open(run: &Path, monitor: &str) -> Result<(TableReader, SeriesSchema), ArchiveError> {
     let path = run.join(series_file(monitor));
     let table = TableReader::open(&path)?;
     let declared = table.columns().map_err(|error| ArchiveError::damaged(&path)(error))?;
-    let columns: Vec<Column> = declared.iter().filter(|column| column.name != TIME).map(column).collect();
-    let data = columns.iter().map(|column| data(&table, column)).collect::<Result<Vec<_>, _>>()?;
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
     let schema = SeriesSchema {
         monitor: monitor.into(),
         source: table.metadata(SOURCE_KEY).unwrap_or_default().into(),
         interval: Nanos(interval),
-        columns,
+        columns: declared.iter().filter(|column| column.name != TIME).map(column).collect(),
     };
-    Ok(Series { schema, at: table.int64(TIME)?.into_iter().map(unsigned).collect(), columns: data })
+    Ok((table, schema))
+}
+
+fn part(table: &TableReader, schema: SeriesSchema) -> Result<Series, ArchiveError> {
+    let columns = schema.columns.iter().map(|column| data(table, column)).collect::<Result<_, _>>()?;
+    Ok(Series { schema, at: table.int64(TIME)?.into_iter().map(unsigned).collect(), columns })
 }
 
 fn column(declared: &Declaration) -> Column {

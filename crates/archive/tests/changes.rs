@@ -54,6 +54,7 @@ fn recorded(runs: &std::path::Path) -> (std::path::PathBuf, Recorder) {
 fn told(run: &RunDir) -> Vec<(u64, i64)> {
     let series = run.series("vmstat").unwrap();
     let ColumnData::Int(faults) = &series.columns[1] else { panic!("faults are integers") };
+    assert_eq!(run.spans("vmstat").unwrap().whole(), series);
     series.at.iter().zip(faults).map(|(at, faults)| (at.0, faults.unwrap())).collect()
 }
 

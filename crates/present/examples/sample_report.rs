@@ -13,7 +13,7 @@ mod stacks;
 
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_model::Nanos;
-use perflab_model::series::{ColumnData, Series};
+use perflab_model::series::{ColumnData, Series, Spans};
 use perflab_present::flame::page;
 use perflab_present::report::{ReportInput, RunInput, render};
 
@@ -76,7 +76,7 @@ fn two() -> ReportInput {
 fn long() -> ReportInput {
     let mut input = one();
     for series in &mut input.runs[0].series {
-        *series = repeated(series, 36_000 / 113);
+        *series = Spans::of(&repeated(&series.whole(), 36_000 / 113));
     }
     input
 }

@@ -60,19 +60,19 @@ pub struct RowCounts {
 }
 
 impl RowCounts {
-    /// Counts one row; nothing stands for an unusable one.
-    pub(super) fn count(&mut self, row: Option<(RowFlags, bool)>) {
-        self.read += 1;
+    /// Counts as many rows that say the same; nothing stands for unusable ones.
+    pub(super) fn count(&mut self, row: Option<(RowFlags, bool)>, times: usize) {
+        self.read += times;
         let Some((flags, empty)) = row else {
-            self.unusable += 1;
+            self.unusable += times;
             return;
         };
-        self.used += 1;
-        self.flagged += usize::from(flags.any());
-        self.torn += usize::from(flags.torn);
-        self.approximate += usize::from(flags.approximate);
-        self.malformed += usize::from(flags.malformed);
-        self.smaller_slabs += usize::from(flags.smaller_slabs);
-        self.empty += usize::from(empty);
+        self.used += times;
+        self.flagged += times * usize::from(flags.any());
+        self.torn += times * usize::from(flags.torn);
+        self.approximate += times * usize::from(flags.approximate);
+        self.malformed += times * usize::from(flags.malformed);
+        self.smaller_slabs += times * usize::from(flags.smaller_slabs);
+        self.empty += times * usize::from(empty);
     }
 }

@@ -34,20 +34,19 @@ pub struct Bin {
 #[must_use]
 pub fn histogram(recording: &Recording, bins: usize) -> Histogram {
     let count = bins.max(1);
-    let weights = recording.weights();
-    let all: u128 = weights.iter().sum();
+    let elapsed = recording.elapsed();
+    let all = elapsed.of(0..recording.ticks().len());
     let mut found = vec![(0_usize, 0_u128); count + 1];
     let mut empty_rows = 0;
     for row in recording.rows() {
         let usage = row.usage();
         let Some(number) = number(&usage, count) else {
-            empty_rows += 1;
+            empty_rows += row.times();
             continue;
         };
         if let Some((rows, bytes)) = found.get_mut(number) {
-            *rows += 1;
-            let weight = weights.get(row.tick).copied().unwrap_or_default();
-            *bytes = bytes.saturating_add(times(usage.slab_bytes, weight));
+            *rows += row.times();
+            *bytes = bytes.saturating_add(times(usage.slab_bytes, elapsed.of(row.ticks())));
         }
     }
     let limit = |number: usize| 100.0 * number as f64 / count as f64;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 use perflab_model::{Nanos, RunRecord};
 
 use super::columns::ints;
@@ -14,7 +14,7 @@ use super::phase::{Phase, phases};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Input<'a> {
     /// `slabinfo`: one row a cache a tick.
-    pub slabinfo: Option<&'a Series>,
+    pub slabinfo: Option<&'a Spans>,
     /// `slab-caches`: static attributes from /sys/kernel/slab.
     pub caches: Option<&'a Series>,
     /// `slab-exact`: exact counts from /sys/kernel/slab, on a slow clock.

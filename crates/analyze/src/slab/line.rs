@@ -3,17 +3,26 @@
 use perflab_model::Nanos;
 
 use super::mean::Unweighted;
+use super::recording::Elapsed;
 use super::row::Observed;
 use super::show::CacheLine;
 use super::usage::Usage;
 
-/// A line while rows are added.
+/// A line while rows are added, in order of their first ticks.
 pub(super) struct Running {
     line: CacheLine,
     layout: Layout,
-    tick: Option<usize>,
-    now: Usage,
+    /// The rows that stand at the tick that is reached: each with its last one.
+    standing: Vec<(usize, Usage)>,
+    /// The tick that is reached: all before it are in the sums.
+    reached: usize,
     unweighted: Unweighted,
+}
+
+/// The ticks of a run.
+pub(super) struct Clock<'a> {
+    pub(super) ticks: &'a [Nanos],
+    pub(super) elapsed: Elapsed,
 }
 
 /// What is the same for all rows of a line so far.
@@ -50,41 +59,53 @@ impl Same {
 impl Running {
     pub(super) fn new(mut line: CacheLine, weight: u128) -> Self {
         line.mean.weight = weight;
-        let (layout, now) = (Layout::default(), Usage::default());
-        Running { line, layout, tick: None, now, unweighted: Unweighted::default() }
+        let (layout, standing) = (Layout::default(), Vec::new());
+        Running { line, layout, standing, reached: 0, unweighted: Unweighted::default() }
     }
 
-    pub(super) fn add(&mut self, row: &Observed, usage: &Usage, weights: &[u128], ticks: &[Nanos]) {
-        if self.tick != Some(row.tick) {
-            self.close(weights, ticks);
-            self.tick = Some(row.tick);
-            self.line.ticks += 1;
-        }
-        self.now.add(usage);
-        self.line.flagged += usize::from(row.flags.any());
+    pub(super) fn add(&mut self, row: &Observed, usage: &Usage, clock: &Clock) {
+        self.advance(row.tick, clock);
+        self.standing.push((row.last, *usage));
+        self.line.flagged += row.times() * usize::from(row.flags.any());
         self.layout.object_size.see(row.object_size);
         self.layout.slab_size.see(Some(row.slab_size));
         self.layout.objs_per_slab.see(Some(row.objs_per_slab));
         self.layout.bytes_per_slab.see(Some(row.bytes_per_slab));
     }
 
-    /// Ends the tick that is under way.
-    fn close(&mut self, weights: &[u128], ticks: &[Nanos]) {
-        let Some(tick) = self.tick else { return };
-        self.line.mean.add(&self.now, weights.get(tick).copied().unwrap_or_default());
-        self.unweighted.add(self.now.overall());
-        if self.now.slab_bytes > self.line.peak_bytes {
-            self.line.peak_bytes = self.now.slab_bytes;
-            self.line.peak_at = ticks.get(tick).copied().unwrap_or_default();
+    /// Adds up the ticks before `tick`, as many at once as have the same rows.
+    fn advance(&mut self, tick: usize, clock: &Clock) {
+        while self.reached < tick {
+            let first_end = self.standing.iter().map(|(last, _)| last + 1).min();
+            let end = first_end.unwrap_or(tick).min(tick);
+            self.stretch(end, clock);
+            self.standing.retain(|(last, _)| *last >= end);
+            self.reached = end;
         }
-        self.line.end = std::mem::take(&mut self.now);
     }
 
-    pub(super) fn finished(mut self, last: usize, weights: &[u128], ticks: &[Nanos]) -> CacheLine {
-        self.close(weights, ticks);
-        if self.tick != Some(last) {
-            self.line.end = Usage::default();
+    /// Adds up the ticks from the one that is reached up to `end`.
+    fn stretch(&mut self, end: usize, clock: &Clock) {
+        if self.standing.is_empty() {
+            return;
         }
+        let mut now = Usage::default();
+        self.standing.iter().for_each(|(_, usage)| now.add(usage));
+        let times = end - self.reached;
+        self.line.ticks += times;
+        self.line.mean.add(&now, clock.elapsed.of(self.reached..end));
+        self.unweighted.add(now.overall(), times);
+        if now.slab_bytes > self.line.peak_bytes {
+            self.line.peak_bytes = now.slab_bytes;
+            self.line.peak_at = clock.ticks.get(self.reached).copied().unwrap_or_default();
+        }
+        if end == clock.ticks.len() {
+            self.line.end = now;
+        }
+    }
+
+    pub(super) fn finished(mut self, clock: &Clock) -> CacheLine {
+        self.advance(clock.ticks.len(), clock);
         CacheLine {
             unweighted: self.unweighted.mean(),
             object_size: self.layout.object_size.value(),

@@ -107,10 +107,11 @@ pub(super) struct Unweighted {
 }
 
 impl Unweighted {
-    pub(super) fn add(&mut self, ratio: Ratio) {
+    /// Adds a ratio so many times.
+    pub(super) fn add(&mut self, ratio: Ratio, times: usize) {
         if let Some(value) = ratio.value() {
-            self.sum += value;
-            self.count += 1;
+            self.sum += value * times as f64;
+            self.count += times as u64;
         }
     }
 

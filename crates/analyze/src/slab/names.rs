@@ -2,6 +2,7 @@
 //! lists its caches in one order, so most names stand where they stood a tick before.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use perflab_model::Nanos;
 
@@ -14,57 +15,52 @@ use super::row::Observed;
 pub(super) struct Names {
     names: Vec<(String, u32)>,
     numbers: HashMap<String, Vec<usize>>,
-    /// Caches of the tick before, and of this one, in their order.
-    before: Vec<usize>,
-    now: Vec<usize>,
-    /// The tick in which a cache was last seen.
-    seen: Vec<u64>,
-    tick: u64,
+    /// The cache that stood last at each place.
+    at_place: Vec<usize>,
+    /// Until which tick, that one excluded, the last row of each cache stands.
+    until: Vec<usize>,
 }
 
 impl Names {
-    pub(super) fn next_tick(&mut self) {
-        std::mem::swap(&mut self.before, &mut self.now);
-        self.now.clear();
-        self.tick += 1;
-    }
-
     pub(super) fn name(&self, number: usize) -> &str {
         self.names.get(number).map_or("", |(name, _)| name)
     }
 
-    /// The number of the next row's cache.
-    pub(super) fn number(&mut self, name: &str) -> usize {
-        let guess = self.before.get(self.now.len()).copied().filter(|guess| self.name(*guess) == name);
-        let fits = guess.filter(|guess| self.is_next(*guess));
-        let number = fits.unwrap_or_else(|| self.looked_up(name));
-        if let Some(seen) = self.seen.get_mut(number) {
-            *seen = self.tick;
+    /// The number of the next row's cache, which has that place among the rows of these ticks.
+    pub(super) fn number(&mut self, name: &str, place: usize, ticks: &Range<usize>) -> usize {
+        let guess = self.at_place.get(place).copied().filter(|guess| self.name(*guess) == name);
+        let fits = guess.filter(|guess| self.is_next(*guess, ticks.start));
+        let number = fits.unwrap_or_else(|| self.looked_up(name, ticks.start));
+        if let Some(until) = self.until.get_mut(number) {
+            *until = ticks.end;
         }
-        self.now.push(number);
+        if self.at_place.len() <= place {
+            self.at_place.resize(place + 1, usize::MAX);
+        }
+        self.at_place.iter_mut().skip(place).take(1).for_each(|there| *there = number);
         number
     }
 
-    /// Whether it is the first of its name that this tick has not shown yet.
-    fn is_next(&self, number: usize) -> bool {
-        let is_new = self.seen.get(number) != Some(&self.tick);
+    /// Whether it is the first of its name that has no row at that tick yet.
+    fn is_next(&self, number: usize, tick: usize) -> bool {
+        let is_free = self.until.get(number).is_some_and(|until| *until <= tick);
         let ordinal = self.names.get(number).map_or(0, |(_, ordinal)| *ordinal);
-        is_new && (ordinal == 0 || self.looked(self.name(number)) == Some(number))
+        is_free && (ordinal == 0 || self.looked(self.name(number), tick) == Some(number))
     }
 
-    fn looked(&self, name: &str) -> Option<usize> {
+    fn looked(&self, name: &str, tick: usize) -> Option<usize> {
         let known = self.numbers.get(name)?;
-        known.iter().copied().find(|number| self.seen.get(*number) != Some(&self.tick))
+        known.iter().copied().find(|number| self.until.get(*number).is_some_and(|until| *until <= tick))
     }
 
-    fn looked_up(&mut self, name: &str) -> usize {
-        if let Some(known) = self.looked(name) {
+    fn looked_up(&mut self, name: &str, tick: usize) -> usize {
+        if let Some(known) = self.looked(name, tick) {
             return known;
         }
         let number = self.names.len();
         let same = self.numbers.entry(name.into()).or_default();
         self.names.push((name.into(), u32::try_from(same.len()).unwrap_or(u32::MAX)));
-        self.seen.push(0);
+        self.until.push(0);
         same.push(number);
         number
     }
@@ -77,7 +73,7 @@ impl Names {
             let Some(wanted) = open.get_mut(row.cache).filter(|open| **open) else { continue };
             *wanted = false;
             let (name, _) = self.names.get(row.cache).map_or(("", 0), |(name, ordinal)| (name, *ordinal));
-            let now = ticks.get(row.tick).copied().unwrap_or_default();
+            let now = ticks.get(row.last).copied().unwrap_or_default();
             if let Some(slot) = attributes.get_mut(row.cache) {
                 *slot = holding(scans.of(name), now, Some(row.slab_size)).cloned();
             }

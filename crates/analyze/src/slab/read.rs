@@ -1,10 +1,12 @@
 //! Owns the reading of rows into a [`Recording`], column by column. It refuses to drop a row without counting it.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use perflab_model::Nanos;
-use perflab_model::series::Series;
+use perflab_model::series::Spans;
 
 use super::attributes::{Attributes, Scans, holding};
-use super::columns::{at, in_time};
 use super::counts::RowCounts;
 use super::error::SlabError;
 use super::held::{Held, cpu_slabs};
@@ -18,50 +20,59 @@ use super::source::Source;
 /// What a reading goes through once.
 pub(super) struct Reading<'a> {
     input: &'a Input<'a>,
-    series: &'a Series,
+    spans: &'a Spans,
     source: Source<'a>,
     scans: Scans,
     held: Held,
     page_size: u64,
 }
 
+/// The rows of a run: from /proc, or where that was not read, from sysfs.
+pub(super) fn rows<'a>(input: &Input<'a>) -> Result<Cow<'a, Spans>, SlabError> {
+    let hint = "record with `perflab slab record` as root, or import a log";
+    let none = SlabError::NoRows { monitor: "slabinfo", hint };
+    match input.slabinfo.filter(|spans| spans.rows() > 0) {
+        Some(spans) => Ok(Cow::Borrowed(spans)),
+        None => with_rows(input.exact).map(|series| Cow::Owned(Spans::of(series))).ok_or(none),
+    }
+}
+
 impl<'a> Reading<'a> {
-    pub(super) fn of(input: &'a Input<'a>) -> Result<Self, SlabError> {
-        let hint = "record with `perflab slab record` as root, or import a log";
-        let none = SlabError::NoRows { monitor: "slabinfo", hint };
-        let (series, source) = match (with_rows(input.slabinfo), with_rows(input.exact)) {
-            (Some(series), _) => (series, Source::proc(series)),
-            (None, Some(series)) => (series, Source::exact(series)),
-            (None, None) => return Err(none),
+    pub(super) fn of(input: &'a Input<'a>, spans: &'a Spans) -> Result<Self, SlabError> {
+        let source = match input.slabinfo.filter(|spans| spans.rows() > 0) {
+            Some(_) => Source::proc(&spans.series),
+            None => Source::exact(&spans.series),
         };
         let page_size = input.page_size()?;
         let scans = Scans::read(input.caches, input.tool);
         let held = Held::read(input.exact, input.tool);
-        Ok(Reading { input, series, source, scans, held, page_size })
+        Ok(Reading { input, spans, source, scans, held, page_size })
     }
 
     pub(super) fn recording(self) -> Recording {
-        let (mut names, mut ticks) = (Names::default(), Vec::new());
-        let mut rows = Vec::with_capacity(self.series.at.len());
+        let mut names = Names::default();
+        let mut rows: Vec<Observed> = Vec::new();
         let mut counts = RowCounts::default();
         let mut known: Vec<Known> = Vec::new();
-        for row in in_time(self.series).into_iter().filter(|row| self.source.is_row(*row)) {
-            let now = at(self.series, row);
-            if ticks.last() != Some(&now) {
-                ticks.push(now);
-                names.next_tick();
+        for row in (0..self.spans.series.at.len()).filter(|row| self.source.is_row(*row)) {
+            let span = self.spans.span(row);
+            let Some(name) = self.source.name(row) else {
+                counts.count(None, span.len());
+                continue;
+            };
+            let place = self.spans.place.get(row).map_or(0, |place| *place as usize);
+            let cache = names.number(name, place, &span);
+            if cache == known.len() {
+                known.push(self.known(names.name(cache)));
             }
-            let cache = self.source.name(row).map(|name| names.number(name));
-            let found = cache.and_then(|cache| {
-                if cache == known.len() {
-                    known.push(self.known(names.name(cache)));
-                }
-                let found = self.row(row, known.get(cache)?, now)?;
-                Some(Observed { cache, tick: ticks.len() - 1, ..found })
+            let Some(known) = known.get(cache) else { continue };
+            self.stretches(row, span, known, |found, times| {
+                counts.count(found.map(|found| (found.flags, found.slabs == 0)), times);
+                rows.extend(found.map(|found| Observed { cache, ..found }));
             });
-            counts.count(found.map(|found| (found.flags, found.slabs == 0)));
-            rows.extend(found);
         }
+        rows.sort_by_key(|row| row.tick);
+        let ticks = self.spans.ticks.clone();
         let caches = names.caches(&rows, &ticks, &self.scans);
         let (system, phases) = (self.input.system, self.input.phases());
         Recording { caches, ticks, rows, counts, page_size: self.page_size, system, phases }
@@ -70,6 +81,35 @@ impl<'a> Reading<'a> {
     /// Looked up once a cache, not once a row.
     fn known(&self, name: &str) -> Known<'_> {
         Known { scans: self.scans.of(name), held: self.held.of(name) }
+    }
+
+    /// Hands on a row for all its ticks; in several stretches, where what other series know of its cache changed
+    /// meanwhile. Nothing stands for a row that cannot be used.
+    fn stretches(
+        &self,
+        row: usize,
+        span: Range<usize>,
+        known: &Known,
+        mut take: impl FnMut(Option<Observed>, usize),
+    ) {
+        let mut stretch: Option<(Option<Observed>, Range<usize>)> = None;
+        let mut begin = span.start;
+        while begin < span.end {
+            let now = self.spans.ticks.get(begin).copied().unwrap_or_default();
+            let ticks = self.spans.ticks.get(begin + 1..span.end).unwrap_or_default();
+            let news = known.next(now);
+            let end = begin + 1 + news.map_or(ticks.len(), |news| ticks.partition_point(|tick| *tick < news));
+            let found = self.row(row, known, now);
+            stretch = Some(match stretch {
+                Some((before, range)) if before == found => (found, range.start..end),
+                before => {
+                    hand_on(before, &mut take);
+                    (found, begin..end)
+                }
+            });
+            begin = end;
+        }
+        hand_on(stretch, &mut take);
     }
 
     fn row(&self, row: usize, known: &Known, now: Nanos) -> Option<Observed> {
@@ -83,6 +123,7 @@ impl<'a> Reading<'a> {
         let found = Observed {
             cache: 0,
             tick: 0,
+            last: 0,
             objects: counted.objects,
             total_objects: counted.total_objects,
             slabs: counted.slabs,
@@ -101,4 +142,24 @@ impl<'a> Reading<'a> {
 struct Known<'a> {
     scans: &'a [(Nanos, Attributes)],
     held: &'a [(Nanos, u64)],
+}
+
+impl Known<'_> {
+    /// When it is next told, after `now`.
+    fn next(&self, now: Nanos) -> Option<Nanos> {
+        let scan =
+            self.scans.get(self.scans.partition_point(|(time, _)| *time <= now)).map(|(time, _)| *time);
+        let held = self.held.get(self.held.partition_point(|(time, _)| *time <= now)).map(|(time, _)| *time);
+        scan.into_iter().chain(held).min()
+    }
+}
+
+fn hand_on(
+    stretch: Option<(Option<Observed>, Range<usize>)>,
+    take: &mut impl FnMut(Option<Observed>, usize),
+) {
+    if let Some((found, ticks)) = stretch {
+        let found = found.map(|found| Observed { tick: ticks.start, last: ticks.end - 1, ..found });
+        take(found, ticks.len());
+    }
 }

@@ -79,13 +79,14 @@ fn sums(recording: &Recording) -> Vec<Sums> {
     let kind = |cache: usize| recording.caches().get(cache)?.attributes.as_ref()?.reclaimable;
     let mut sums = vec![Sums::default(); recording.ticks().len()];
     for row in recording.rows() {
-        let Some(sums) = sums.get_mut(row.tick) else { continue };
-        let sum = match kind(row.cache) {
-            Some(true) => &mut sums.reclaimable,
-            Some(false) => &mut sums.unreclaimable,
-            None => &mut sums.unknown,
-        };
-        *sum += u128::from(row.slabs) * u128::from(row.bytes_per_slab);
+        let bytes = u128::from(row.slabs) * u128::from(row.bytes_per_slab);
+        for sums in sums.get_mut(row.ticks()).unwrap_or_default() {
+            *match kind(row.cache) {
+                Some(true) => &mut sums.reclaimable,
+                Some(false) => &mut sums.unreclaimable,
+                None => &mut sums.unknown,
+            } += bytes;
+        }
     }
     sums
 }

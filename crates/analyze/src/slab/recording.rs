@@ -1,6 +1,8 @@
 //! Owns a run's slab rows, read once: caches interned, ticks in order, every row with its attributes. It refuses to
 //! analyse: the questions are asked by the other modules.
 
+use std::ops::Range;
+
 use perflab_model::Nanos;
 use perflab_model::series::Series;
 use serde::Serialize;
@@ -10,7 +12,7 @@ use super::counts::RowCounts;
 use super::error::SlabError;
 use super::input::{Input, System};
 use super::phase::Phase;
-use super::read::Reading;
+use super::read::{self, Reading};
 use super::row::Observed;
 
 /// A cache: its name in /proc/slabinfo, and which of that name it is.
@@ -47,7 +49,7 @@ impl Cache {
 pub struct Recording {
     pub(super) caches: Vec<Cache>,
     pub(super) ticks: Vec<Nanos>,
-    /// In order of time.
+    /// In order of their first ticks.
     pub(super) rows: Vec<Observed>,
     pub(super) counts: RowCounts,
     pub(super) page_size: u64,
@@ -61,7 +63,8 @@ impl Recording {
     /// # Errors
     /// No `slabinfo` (or, in its place, `slab-exact`) with rows, no page size, several page sizes in one run.
     pub fn read(input: &Input) -> Result<Self, SlabError> {
-        Ok(Reading::of(input)?.recording())
+        let rows = read::rows(input)?;
+        Ok(Reading::of(input, &rows)?.recording())
     }
 
     /// Every cache that was seen, in the order of first sight.
@@ -76,7 +79,7 @@ impl Recording {
         &self.ticks
     }
 
-    /// All usable rows, in order of time.
+    /// All usable rows, in order of their first ticks; each once for all ticks at which it stood.
     #[must_use]
     pub fn rows(&self) -> &[Observed] {
         &self.rows
@@ -107,6 +110,16 @@ impl Recording {
         weights(&self.ticks)
     }
 
+    /// The sum of the weights of all ticks before each, and of all of them.
+    #[must_use]
+    pub(super) fn elapsed(&self) -> Elapsed {
+        let mut sums = vec![0];
+        for weight in self.weights() {
+            sums.push(sums.last().copied().unwrap_or(0) + weight);
+        }
+        Elapsed(sums)
+    }
+
     /// Numbers of the caches called `name` (or `name#2`, a label).
     ///
     /// # Errors
@@ -125,6 +138,17 @@ impl Recording {
         let names = self.caches.iter().map(|cache| cache.name.as_str());
         let near = perflab_model::nearest::nearest(name, names).map(Into::into);
         SlabError::UnknownCache { name: name.into(), near: near.into_iter().collect() }
+    }
+}
+
+/// Sums of weights, so that those of many ticks on end are one subtraction.
+pub(super) struct Elapsed(Vec<u128>);
+
+impl Elapsed {
+    /// The weight of these ticks together.
+    pub(super) fn of(&self, ticks: Range<usize>) -> u128 {
+        let until = |tick: usize| self.0.get(tick).or(self.0.last()).copied().unwrap_or(0);
+        until(ticks.end).saturating_sub(until(ticks.start))
     }
 }
 

@@ -1,4 +1,6 @@
-//! Owns one row: the counts of one cache at one tick, and its usage. It refuses rows that no memory could hold.
+//! Owns one row: the counts of one cache at the ticks at which it had them, and its usage. It refuses rows that no memory could hold.
+
+use std::ops::Range;
 
 use super::counts::RowFlags;
 use super::usage::Usage;
@@ -6,13 +8,15 @@ use super::usage::Usage;
 /// The largest slab bytes that are believed: 2^52, the physical address space of x86-64 and arm64.
 const MOST_BYTES: u128 = 1 << 52;
 
-/// One cache at one tick, in whole objects, slabs and bytes.
+/// One cache at one tick, or at several on end that say the same, in whole objects, slabs and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Observed {
     /// Index into [`Recording::caches`](super::Recording::caches).
     pub cache: usize,
-    /// Index into [`Recording::ticks`](super::Recording::ticks).
+    /// Its first tick: index into [`Recording::ticks`](super::Recording::ticks).
     pub tick: usize,
+    /// Its last tick: it stood unchanged at all of them in between.
+    pub last: usize,
     /// Objects in use, as far as the kernel knows (`active_objs`).
     pub objects: u64,
     /// Slots (`num_objs`).
@@ -47,6 +51,18 @@ impl Observed {
         self.flags.torn |= self.objects > self.total_objects || total > room;
         self.flags.smaller_slabs = total < room;
         self
+    }
+
+    /// At how many ticks it stood.
+    #[must_use]
+    pub fn times(&self) -> usize {
+        self.ticks().len()
+    }
+
+    /// The ticks at which it stood.
+    #[must_use]
+    pub fn ticks(&self) -> Range<usize> {
+        self.tick..self.last + 1
     }
 
     /// Its bytes, by the formulas of [`Usage`].

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::class::size_class;
 use super::counts::RowCounts;
-use super::line::Running;
+use super::line::{Clock, Running};
 use super::mean::{Integral, Unweighted};
 use super::ratio::unsigned;
 use super::recording::{Cache, Recording};
@@ -127,22 +127,21 @@ impl Show {
 /// Makes the table.
 #[must_use]
 pub fn show(recording: &Recording, options: &ShowOptions) -> Show {
-    let (weights, ticks) = (recording.weights(), recording.ticks());
-    let weight: u128 = weights.iter().sum();
+    let ticks = recording.ticks();
+    let clock = Clock { ticks, elapsed: recording.elapsed() };
+    let weight = clock.elapsed.of(0..ticks.len());
     let (lines, line_of) = group(recording, options);
     let mut lines: Vec<Running> = lines.into_iter().map(|line| Running::new(line, weight)).collect();
     let mut unweighted = Unweighted::default();
     for row in recording.rows() {
         let usage = row.usage();
-        unweighted.add(usage.overall());
+        unweighted.add(usage.overall(), row.times());
         let line = line_of.get(row.cache).and_then(|line| lines.get_mut(*line));
         if let Some(line) = line {
-            line.add(row, &usage, &weights, ticks);
+            line.add(row, &usage, &clock);
         }
     }
-    let last = ticks.len().saturating_sub(1);
-    let mut caches: Vec<CacheLine> =
-        lines.into_iter().map(|line| line.finished(last, &weights, ticks)).collect();
+    let mut caches: Vec<CacheLine> = lines.into_iter().map(|line| line.finished(&clock)).collect();
     caches.sort_by(|a, b| b.mean.wasted().total_cmp(&a.mean.wasted()).then_with(|| a.name.cmp(&b.name)));
     let of = |wanted: &dyn Fn(&CacheLine) -> bool| together(&caches, weight, wanted);
     Show {

@@ -79,12 +79,13 @@ fn points(recording: &Recording, wanted: Option<&[usize]>) -> Vec<Point> {
     let mut points: Vec<(Point, Unweighted)> = recording.ticks().iter().map(empty).collect();
     let is_wanted = |cache: usize| wanted.is_none_or(|wanted| wanted.contains(&cache));
     for row in recording.rows().iter().filter(|row| is_wanted(row.cache)) {
-        let Some((point, unweighted)) = points.get_mut(row.tick) else { continue };
-        let usage = row.usage();
-        point.usage.add(&usage);
-        point.rows += 1;
-        point.flagged += usize::from(row.flags.any());
-        unweighted.add(usage.overall());
+        let (usage, flagged) = (row.usage(), usize::from(row.flags.any()));
+        for (point, unweighted) in points.get_mut(row.ticks()).unwrap_or_default() {
+            point.usage.add(&usage);
+            point.rows += 1;
+            point.flagged += flagged;
+            unweighted.add(usage.overall(), 1);
+        }
     }
     let finished =
         |(point, unweighted): (Point, Unweighted)| Point { unweighted: unweighted.mean(), ..point };
@@ -115,10 +116,8 @@ pub fn stack(recording: &Recording, top: usize) -> Stack {
 pub(super) fn bytes_of_caches(recording: &Recording) -> Vec<Vec<u64>> {
     let mut bytes = vec![vec![0_u64; recording.ticks().len()]; recording.caches().len()];
     for row in recording.rows() {
-        let place = bytes.get_mut(row.cache).and_then(|bytes| bytes.get_mut(row.tick));
-        if let Some(place) = place {
-            *place = row.slabs.saturating_mul(row.bytes_per_slab);
-        }
+        let places = bytes.get_mut(row.cache).and_then(|bytes| bytes.get_mut(row.ticks()));
+        places.unwrap_or_default().fill(row.slabs.saturating_mul(row.bytes_per_slab));
     }
     bytes
 }

@@ -1,8 +1,10 @@
 //! Reading whole columns of a table, each typed, without rows in between.
 
 use std::fs::File;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -15,19 +17,32 @@ use crate::ArchiveError;
 /// A table that is open for reading.
 pub(crate) struct TableReader {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    reader: Arc<SerializedFileReader<File>>,
+    /// The row groups that are read.
+    groups: Range<usize>,
 }
 
 impl TableReader {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
         let file = File::open(path).map_err(ArchiveError::io("read", path))?;
         let reader = guarded(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(path))?;
-        Ok(TableReader { path: path.into(), reader })
+        let groups = 0..reader.num_row_groups();
+        Ok(TableReader { path: path.into(), reader: Arc::new(reader), groups })
+    }
+
+    /// The same table, a row group at a time.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = TableReader> {
+        self.groups.clone().map(|group| TableReader {
+            path: self.path.clone(),
+            reader: Arc::clone(&self.reader),
+            groups: group..group + 1,
+        })
     }
 
     /// Number of rows.
     pub(crate) fn rows(&self) -> usize {
-        usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0)
+        let groups = self.groups.clone().filter_map(|group| self.reader.metadata().row_groups().get(group));
+        groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).fold(0, usize::saturating_add)
     }
 
     /// A value of the file's metadata.
@@ -106,7 +121,7 @@ impl TableReader {
         // Room for a row group at a time: what a damaged footer says may be any number.
         let (mut values, mut levels) = (Vec::with_capacity(self.rows().min(1 << 16)), Vec::new());
         let index = self.index::<T>(name)?;
-        let mut groups = 0..self.reader.num_row_groups();
+        let mut groups = self.groups.clone();
         let read =
             guarded(|| groups.try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels)));
         read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;

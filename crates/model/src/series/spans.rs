@@ -74,6 +74,21 @@ impl Spans {
         Ok(())
     }
 
+    /// The whole series again, by tick and place.
+    #[must_use]
+    pub fn whole(&self) -> Series {
+        let times = |row: usize| self.span(row).map(move |tick| (tick, row));
+        let mut rows: Vec<(usize, usize)> = (0..self.series.at.len()).flat_map(times).collect();
+        rows.sort_by_key(|(tick, row)| (*tick, self.place.get(*row).copied()));
+        let mut whole = Series::empty(self.series.schema.clone());
+        for (tick, row) in rows {
+            whole.at.extend(self.ticks.get(tick));
+            let columns = whole.columns.iter_mut().zip(&self.series.columns);
+            columns.for_each(|(whole, ours)| whole.copy(ours, row));
+        }
+        whole
+    }
+
     /// The ticks of a row, as numbers of [`Spans::ticks`].
     #[must_use]
     pub fn span(&self, row: usize) -> Range<usize> {
@@ -175,31 +190,13 @@ mod tests {
         }
     }
 
-    /// The whole series again: each row at each of its ticks, by tick and place.
-    fn told(spans: &Spans) -> Vec<(u64, String, i64)> {
-        let [ColumnData::Text(names), ColumnData::Int(numbers)] = &spans.series.columns[..] else {
-            panic!("two columns")
-        };
-        let mut rows = Vec::new();
-        for row in 0..spans.series.at.len() {
-            let what = || (names[row].clone().unwrap(), numbers[row].unwrap());
-            rows.extend(spans.span(row).map(|tick| (tick, spans.place[row], what())));
-        }
-        rows.sort();
-        rows.into_iter().map(|(tick, _, (name, number))| (spans.ticks[tick].0, name, number)).collect()
-    }
-
-    fn whole(rows: &[(u64, &str, i64)]) -> Vec<(u64, String, i64)> {
-        rows.iter().map(|(at, name, number)| (*at, (*name).to_owned(), *number)).collect()
-    }
-
     #[test]
     fn a_row_that_says_the_same_at_the_next_tick_stands_once() {
         let rows = [(1, "a", 1), (1, "b", 1), (2, "a", 1), (2, "b", 2), (3, "a", 1), (3, "b", 2)];
         let spans = Spans::of(&series(&rows));
         assert_eq!((spans.series.at.len(), spans.rows()), (3, 6));
         assert_eq!([spans.span(0), spans.span(1), spans.span(2)], [0..3, 0..1, 1..3]);
-        assert_eq!(told(&spans), whole(&rows));
+        assert_eq!(spans.whole(), series(&rows));
     }
 
     #[test]
@@ -219,7 +216,7 @@ mod tests {
             (5, "b", 1),
         ];
         let spans = Spans::of(&series(&rows));
-        assert_eq!(told(&spans), whole(&rows));
+        assert_eq!(spans.whole(), series(&rows));
         assert_eq!(spans.rows(), rows.len());
     }
 
@@ -232,9 +229,7 @@ mod tests {
         }
         assert_eq!(parted, Spans::of(&series(&rows)));
         assert_eq!(parted.extend(&series(&[(1, "a", 1)])), Err(Disordered));
-        assert_eq!(
-            told(&Spans::of(&series(&[(2, "a", 1), (1, "a", 1)]))),
-            whole(&[(1, "a", 1), (2, "a", 1)])
-        );
+        let sorted = Spans::of(&series(&[(2, "a", 1), (1, "a", 1)]));
+        assert_eq!(sorted.whole(), series(&[(1, "a", 1), (2, "a", 1)]));
     }
 }

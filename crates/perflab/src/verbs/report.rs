@@ -83,6 +83,6 @@ fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::
 
 /// A run with its series, as reports take it.
 pub fn input(run: &RunDir) -> anyhow::Result<RunInput> {
-    let series = run.monitors()?.iter().map(|monitor| run.series(monitor)).collect::<Result<Vec<_>, _>>()?;
+    let series = run.monitors()?.iter().map(|monitor| run.spans(monitor)).collect::<Result<Vec<_>, _>>()?;
     Ok(RunInput { record: run.record()?, series })
 }

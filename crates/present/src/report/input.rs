@@ -1,7 +1,7 @@
 //! What a report is made from, and why it can fail.
 
 use perflab_model::RunRecord;
-use perflab_model::series::Series;
+use perflab_model::series::Spans;
 
 /// One run with its series.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,7 +9,7 @@ pub struct RunInput {
     /// The run.
     pub record: RunRecord,
     /// What its monitors recorded; the order is kept.
-    pub series: Vec<Series>,
+    pub series: Vec<Spans>,
 }
 
 /// Everything that one report shows.

@@ -17,7 +17,8 @@ impl Clock {
     /// The clock of a run: from the first to the last thing that it recorded.
     pub(super) fn of(input: &RunInput) -> Self {
         let iterations = input.record.iterations.iter().flat_map(|one| [one.start, one.end]);
-        let ticks = input.series.iter().flat_map(|one| [one.at.first(), one.at.last()]).flatten().copied();
+        let ticks =
+            input.series.iter().flat_map(|one| [one.ticks.first(), one.ticks.last()]).flatten().copied();
         let (origin, end) = iterations
             .chain(ticks)
             .fold((Nanos(u64::MAX), Nanos(0)), |(first, last), at| (first.min(at), last.max(at)));

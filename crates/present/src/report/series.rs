@@ -7,8 +7,7 @@ mod pack;
 mod thin;
 
 use indexmap::IndexMap;
-use perflab_model::Nanos;
-use perflab_model::series::{ColumnData, ColumnKind, Series};
+use perflab_model::series::{ColumnData, ColumnKind, Series, Spans};
 
 use super::data::{self, TrackKind};
 use super::input::RunInput;
@@ -24,7 +23,7 @@ const MOST_TICKS: usize = 6_000;
 /// All monitors of a run that recorded something or that have a gap to tell of.
 pub(super) fn monitors(input: &RunInput, clock: Clock) -> Vec<data::Monitor> {
     let mut monitors: Vec<data::Monitor> =
-        input.series.iter().map(|series| monitor(series, input, clock)).collect();
+        input.series.iter().map(|spans| monitor(spans, input, clock)).collect();
     for gap in &input.record.gaps {
         if !monitors.iter().any(|monitor| monitor.name == gap.monitor) {
             monitors.push(silent(&gap.monitor, input, clock));
@@ -33,13 +32,18 @@ pub(super) fn monitors(input: &RunInput, clock: Clock) -> Vec<data::Monitor> {
     monitors
 }
 
-fn monitor(series: &Series, input: &RunInput, clock: Clock) -> data::Monitor {
-    let (ticks, rows) = ticks(&series.at);
-    let wide = tracks(series, &rows, ticks.len());
-    let limit = (CELLS / wide.len().max(1)).clamp(FEWEST_TICKS, MOST_TICKS);
-    let thinned = ticks.len() > limit;
-    let at: Vec<i64> = ticks.iter().map(|tick| clock.micros(*tick)).collect();
-    let tracks = wide.into_iter().map(|track| if thinned { track.thin(&at, limit) } else { track.whole() });
+fn monitor(spans: &Spans, input: &RunInput, clock: Clock) -> data::Monitor {
+    let series = &spans.series;
+    let subjects = subjects(series);
+    let tracks: Vec<Place> = places(series, &subjects).collect();
+    let limit = (CELLS / tracks.len().max(1)).clamp(FEWEST_TICKS, MOST_TICKS);
+    let thinned = spans.ticks.len() > limit;
+    let at: Vec<i64> = spans.ticks.iter().map(|tick| clock.micros(*tick)).collect();
+    // One track after the other: all of them at all ticks would not fit into memory.
+    let tracks = tracks.iter().map(|place| {
+        let track = place.gathered(spans);
+        if thinned { track.thin(&at, limit) } else { track.whole() }
+    });
     data::Monitor {
         name: series.schema.monitor.clone(),
         source: series.schema.source.clone(),
@@ -73,17 +77,12 @@ fn gaps(monitor: &str, input: &RunInput, clock: Clock) -> Vec<data::Gap> {
     ours.map(gap).collect()
 }
 
-/// The distinct times, and for each row the index of its time.
-fn ticks(at: &[Nanos]) -> (Vec<Nanos>, Vec<usize>) {
-    let mut ticks: Vec<Nanos> = Vec::new();
-    let mut rows = Vec::with_capacity(at.len());
-    for time in at {
-        if ticks.last() != Some(time) {
-            ticks.push(*time);
-        }
-        rows.push(ticks.len() - 1);
-    }
-    (ticks, rows)
+/// One subject's column, and the rows that tell of it.
+struct Place<'a> {
+    key: &'a str,
+    column: &'a perflab_model::Column,
+    stored: &'a ColumnData,
+    rows: &'a [usize],
 }
 
 /// One subject's column over all ticks.
@@ -98,19 +97,25 @@ enum Cells {
     Float(Vec<Option<f64>>),
 }
 
-fn tracks<'a>(series: &'a Series, rows: &[usize], ticks: usize) -> Vec<Wide<'a>> {
-    let mut subjects: IndexMap<String, Vec<(usize, usize)>> = IndexMap::new();
-    for (row, tick) in rows.iter().enumerate() {
-        subjects.entry(key(series, row)).or_default().push((row, *tick));
+/// The rows of each subject.
+fn subjects(series: &Series) -> IndexMap<String, Vec<usize>> {
+    let mut subjects: IndexMap<String, Vec<usize>> = IndexMap::new();
+    for row in 0..series.at.len() {
+        subjects.entry(key(series, row)).or_default().push(row);
     }
-    let columns = || series.schema.columns.iter().zip(&series.columns);
-    let numbers = columns().filter(|(column, _)| column.kind != ColumnKind::Key);
-    let pairs = numbers.flat_map(|column| subjects.iter().map(move |subject| (column, subject)));
-    pairs
-        .filter_map(|((column, stored), (key, places))| {
-            Some(Wide { key: key.clone(), column, cells: gather(stored, places, ticks)? })
-        })
-        .collect()
+    subjects
+}
+
+/// The columns of numbers, each with each subject that has any.
+fn places<'a>(
+    series: &'a Series,
+    subjects: &'a IndexMap<String, Vec<usize>>,
+) -> impl Iterator<Item = Place<'a>> {
+    let columns = series.schema.columns.iter().zip(&series.columns);
+    let numbers = columns.filter(|(column, _)| column.kind != ColumnKind::Key);
+    let pairs = numbers.flat_map(move |column| subjects.iter().map(move |subject| (column, subject)));
+    let places = pairs.map(|((column, stored), (key, rows))| Place { key, column, stored, rows });
+    places.filter(Place::has_any)
 }
 
 fn key(series: &Series, row: usize) -> String {
@@ -121,23 +126,34 @@ fn key(series: &Series, row: usize) -> String {
     texts.collect::<Vec<_>>().join(" ")
 }
 
-/// One subject's cells; none where the column is text or never has a value.
-fn gather(stored: &ColumnData, places: &[(usize, usize)], ticks: usize) -> Option<Cells> {
-    match stored {
-        ColumnData::Int(values) => pick(values, places, ticks).map(Cells::Int),
-        ColumnData::Float(values) => pick(values, places, ticks).map(Cells::Float),
-        ColumnData::Text(_) => None,
+impl<'a> Place<'a> {
+    /// Whether there is a number at all; a text is none.
+    fn has_any(&self) -> bool {
+        self.rows.iter().any(|row| match self.stored {
+            ColumnData::Int(values) => values.get(*row).is_some_and(Option::is_some),
+            ColumnData::Float(values) => values.get(*row).is_some_and(Option::is_some),
+            ColumnData::Text(_) => false,
+        })
+    }
+
+    fn gathered(&self, spans: &Spans) -> Wide<'a> {
+        let cells = match self.stored {
+            ColumnData::Int(values) => Cells::Int(pick(values, self.rows, spans)),
+            ColumnData::Float(values) => Cells::Float(pick(values, self.rows, spans)),
+            ColumnData::Text(_) => Cells::Int(Vec::new()),
+        };
+        Wide { key: self.key.to_owned(), column: self.column, cells }
     }
 }
 
-fn pick<T: Copy>(values: &[Option<T>], places: &[(usize, usize)], ticks: usize) -> Option<Vec<Option<T>>> {
-    let mut picked = vec![None; ticks];
-    for (row, tick) in places {
-        if let (Some(slot), Some(value)) = (picked.get_mut(*tick), values.get(*row)) {
-            *slot = *value;
-        }
+/// The number of each tick.
+fn pick<T: Copy>(values: &[Option<T>], rows: &[usize], spans: &Spans) -> Vec<Option<T>> {
+    let mut picked = vec![None; spans.ticks.len()];
+    for row in rows {
+        let ticks = picked.get_mut(spans.span(*row)).unwrap_or_default();
+        ticks.fill(values.get(*row).copied().flatten());
     }
-    picked.iter().any(Option::is_some).then_some(picked)
+    picked
 }
 
 impl Wide<'_> {

@@ -21,5 +21,5 @@ pub use histogram::{figure as histogram_figure, grid as histogram_grid, rows_fig
 pub(crate) use report::{SlabSection, sections};
 pub use show::{Width, figure as show_figure, grid as show_grid, names};
 pub use stack::figure as stack_figure;
-pub use timeline::{efficiency_figure, grid as timeline_grid, waste_figure};
+pub use timeline::{efficiency_figure, grid as timeline_grid, mean_figure, waste_figure};
 pub use what_if::{Row as WhatIfRow, grid as what_if_grid};

@@ -123,6 +123,25 @@ pub fn timeline_figure(timeline: &NotebookTimeline) -> Scene {
     )
 }
 
+/// One of its two means over time, and ours: each cache alike, or weighted by space.
+#[must_use]
+pub fn mean_figure(timeline: &NotebookTimeline, weighted: bool) -> Scene {
+    let points = &timeline.points;
+    let exact = points.iter().map(|point| point.overall.and_then(Ratio::value)).collect();
+    let (title, printed) = match weighted {
+        true => (
+            "Average slab efficiency weighted by space: the notebook's and ours",
+            theirs("weighted average", points.iter().map(|point| point.weighted)),
+        ),
+        false => (
+            "Average slab efficiency: the notebook's and ours",
+            theirs("average of caches", points.iter().map(|point| Some(point.unweighted))),
+        ),
+    };
+    let times = points.iter().map(|point| point.at).collect();
+    lines(title.into(), times, vec![Line::new("overall, exact", exact), printed])
+}
+
 /// One cache over time, as printed, and ours.
 #[must_use]
 pub fn cache_figure(cache: &NotebookCache) -> Scene {

@@ -4,9 +4,12 @@
 use perflab_analyze::slab::{
     self, GrowthOptions, Input, Order, Recording, Show, ShowOptions, System, notebook,
 };
+use perflab_model::series::Spans;
 use serde::Serialize;
 
-use super::{efficiency_figure, growth_figure, histogram_figure, show_figure, stack_figure, waste_figure};
+use super::{
+    efficiency_figure, growth_figure, histogram_figure, mean_figure, show_figure, stack_figure, waste_figure,
+};
 use crate::chart::{Scene, Surface};
 use crate::report::RunInput;
 use crate::table::Grid;
@@ -15,6 +18,8 @@ use crate::table::Grid;
 const WORST: usize = 15;
 /// Rows of the notebook's table.
 const LOWEST: usize = 30;
+/// The cache that the notebook follows.
+const ONE: &str = "dentry";
 /// Bins of our histogram.
 const BINS: usize = 20;
 
@@ -49,13 +54,15 @@ pub(crate) fn sections(runs: &[RunInput]) -> Vec<SlabSection> {
 }
 
 fn section(run: &RunInput) -> Option<SlabSection> {
-    let of = |name: &str| run.series.iter().find(|series| series.schema.monitor == name);
+    let of = |name: &str| run.series.iter().find(|spans| spans.series.schema.monitor == name);
+    let monitors = ["slab-caches", "slab-exact", "meminfo", "slabinfo-tool"];
+    let [caches, exact, meminfo, tool] = monitors.map(|name| of(name).map(Spans::whole));
     let input = Input {
         slabinfo: of("slabinfo"),
-        caches: of("slab-caches"),
-        exact: of("slab-exact"),
-        meminfo: of("meminfo"),
-        tool: of("slabinfo-tool"),
+        caches: caches.as_ref(),
+        exact: exact.as_ref(),
+        meminfo: meminfo.as_ref(),
+        tool: tool.as_ref(),
         system: System::of(&run.record),
         record: Some(&run.record),
     };
@@ -110,15 +117,16 @@ fn notebook_figures(input: &Input<'_>, recording: &Recording) -> Vec<String> {
     match notebook::histogram(input) {
         Ok(found) => {
             figures.push(svg(&theirs::histogram_figure(&found.notebook, "the slabinfo tool's %Ef")));
-            figures.extend(notebook::timeline(input).ok().map(|all| svg(&theirs::timeline_figure(&all))));
-            figures.extend(notebook::cache(input, "dentry").ok().map(|one| svg(&theirs::cache_figure(&one))));
+            let means = |all| [false, true].map(|weighted| svg(&theirs::mean_figure(&all, weighted)));
+            figures.extend(notebook::timeline(input).map(means).into_iter().flatten());
+            figures.extend(notebook::cache(input, ONE).ok().map(|one| svg(&theirs::cache_figure(&one))));
         }
         Err(_) => {
             figures.push(svg(&super::rows_figure(&slab::histogram(recording, 60))));
-            for cache in [None, Some("dentry")] {
-                figures
-                    .extend(slab::timeline(recording, cache).ok().map(|one| svg(&efficiency_figure(&one))));
-            }
+            let means = |all| [false, true].map(|weighted| svg(&mean_figure(&all, weighted)));
+            figures.extend(slab::timeline(recording, None).map(means).into_iter().flatten());
+            figures
+                .extend(slab::timeline(recording, Some(ONE)).ok().map(|one| svg(&efficiency_figure(&one))));
         }
     }
     let packing = notebook::proc_histogram(input).ok();

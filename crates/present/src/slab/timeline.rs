@@ -99,6 +99,30 @@ pub fn waste_figure(timeline: &Timeline) -> Scene {
     .scene()
 }
 
+/// One of the notebook's two means over time, of our rows: each cache alike, or weighted by its slab bytes.
+#[must_use]
+pub fn mean_figure(timeline: &Timeline, weighted: bool) -> Scene {
+    let value = |point: &Point| if weighted { point.usage.overall().value() } else { point.unweighted };
+    let (title, name) = match weighted {
+        true => ("Average slab efficiency weighted by space", "overall, exact"),
+        false => ("Average slab efficiency", "mean of caches"),
+    };
+    let note = match weighted {
+        true => "objects in use over slab bytes, a ratio of sums",
+        false => "mean of the caches' efficiencies, each cache alike: no memory quantity",
+    };
+    Lines {
+        title: format!("{title}: {}", subject(timeline)),
+        note: note.into(),
+        unit: Unit::Share,
+        from_zero: false,
+        times: seconds(&timeline.points, begin(timeline)),
+        lines: vec![Line::new(name, timeline.points.iter().map(value).collect())],
+        spans: spans(&timeline.phases, begin(timeline)),
+    }
+    .scene()
+}
+
 /// Efficiency and its factors over time; below the efficiency, the shade down to what it is at least.
 #[must_use]
 pub fn efficiency_figure(timeline: &Timeline) -> Scene {

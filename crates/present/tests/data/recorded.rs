@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use perflab_model::manifest::{Anchor, Overhead, Status};
 use perflab_model::plan::{Plan, Slot};
 use perflab_model::record::Advice;
-use perflab_model::series::{Column, ColumnData, Gap, Series, SeriesSchema};
+use perflab_model::series::{Column, ColumnData, Gap, Series, SeriesSchema, Spans};
 use perflab_model::{
     Case, Direction, Facts, Iteration, Manifest, Nanos, Outcome, RunRecord, Sample, Study, Unit, Value,
 };
@@ -49,7 +49,7 @@ fn number<T: std::str::FromStr>(row: &[String], at: usize) -> T {
 /// The recorded run, with its series.
 pub fn run() -> RunInput {
     let (_, slots) = rows("slots.csv");
-    RunInput { record: record(&slots), series: series() }
+    RunInput { record: record(&slots), series: series().iter().map(Spans::of).collect() }
 }
 
 fn record(slots: &[Vec<String>]) -> RunRecord {

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// Values counted in equal bins.
+/// Values counted in equal bins; each is given with how often it is there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bins {
     /// One more than counts: the limits of the bins.
@@ -16,10 +16,10 @@ impl Bins {
     /// From the least to the greatest of the values; around a single value, half a unit on either side; of no value,
     /// from 0 to 1 (numpy.histogram, numpy.histogram_bin_edges).
     #[must_use]
-    pub fn of(values: &[f64], bins: usize) -> Self {
+    pub fn of(values: &[(f64, usize)], bins: usize) -> Self {
         let count = bins.max(1);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = values.iter().map(|(value, _)| *value).fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
         let (low, high) = match (values.is_empty(), least == greatest) {
             (true, _) => (0.0, 1.0),
             (_, true) => (least - 0.5, greatest + 0.5),
@@ -36,20 +36,20 @@ impl Bins {
 
     /// Other values in the same bins; those outside are not counted.
     #[must_use]
-    pub fn with(&self, values: &[f64]) -> Self {
+    pub fn with(&self, values: &[(f64, usize)]) -> Self {
         let mut found = Bins { edges: self.edges.clone(), counts: vec![0; self.counts.len()] };
         found.recount(values);
         found
     }
 
-    fn recount(&mut self, values: &[f64]) {
+    fn recount(&mut self, values: &[(f64, usize)]) {
         let last = self.counts.len().saturating_sub(1);
-        for value in values {
+        for (value, times) in values {
             let after = self.edges.partition_point(|edge| edge <= value);
             let is_top = self.edges.last() == Some(value);
             let number = if is_top { Some(last) } else { after.checked_sub(1) };
             if let Some(count) = number.and_then(|number| self.counts.get_mut(number)) {
-                *count += 1;
+                *count += times;
             }
         }
     }
@@ -61,16 +61,17 @@ mod tests {
 
     #[test]
     fn the_last_bin_is_closed_and_a_single_value_gets_room() {
-        let found = Bins::of(&[0.0, 1.0, 2.0, 3.0, 4.0], 4);
+        let found = Bins::of(&[0.0, 1.0, 2.0, 3.0, 4.0].map(|value| (value, 1)), 4);
         assert_eq!((found.edges.len(), found.counts), (5, vec![1, 1, 1, 2]));
-        let found = Bins::of(&[7.0, 7.0], 2);
+        let found = Bins::of(&[(7.0, 2)], 2);
         assert_eq!((found.edges, found.counts), (vec![6.5, 7.0, 7.5], vec![0, 2]));
         assert_eq!(Bins::of(&[], 2).counts, [0, 0]);
     }
 
     #[test]
     fn what_is_outside_is_not_counted() {
-        let found = Bins::of(&[0.0, 10.0], 5).with(&[-1.0, 0.0, 2.0, 10.0, 11.0]);
+        let found =
+            Bins::of(&[(0.0, 1), (10.0, 1)], 5).with(&[-1.0, 0.0, 2.0, 10.0, 11.0].map(|value| (value, 1)));
         assert_eq!(found.counts, [1, 1, 0, 0, 1]);
     }
 }

@@ -5,7 +5,7 @@ use super::super::input::Input;
 /// Last tick of `slabinfo` minus the first, in minutes ("Test took: 3.15 minutes"); nothing without rows.
 #[must_use]
 pub fn minutes(input: &Input) -> Option<f64> {
-    let ticks = &input.slabinfo?.at;
+    let ticks = &input.slabinfo?.ticks;
     let (first, last) = (ticks.iter().min()?, ticks.iter().max()?);
     Some(last.since(*first).seconds() / 60.0)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 use serde::Serialize;
 
 use super::super::columns::{ints, texts};
@@ -44,12 +44,12 @@ pub struct ProcHistogram {
 pub fn proc_histogram(input: &Input) -> Result<ProcHistogram, SlabError> {
     let hint = "import a log of /proc/slabinfo";
     let none = SlabError::NoRows { monitor: "slabinfo", hint };
-    let series = with_rows(input.slabinfo).ok_or(none)?;
+    let spans = input.slabinfo.filter(|spans| spans.rows() > 0).ok_or(none)?;
     let page_size = input.page_size().ok();
-    let found = Values::read(series, &Orders::of(input.caches), page_size);
+    let found = Values::read(spans, &Orders::of(input.caches), page_size);
     let notebook = Bins::of(&found.notebook, BINS);
     let ours = page_size.map(|_| notebook.with(&found.ours));
-    let (rows, counted) = (series.at.len(), found.notebook.len());
+    let (rows, counted) = (spans.rows(), found.notebook.iter().map(|(_, times)| times).sum());
     Ok(ProcHistogram {
         notebook,
         ours,
@@ -99,11 +99,11 @@ struct CacheSoFar {
     is_moving: bool,
 }
 
-/// Both numbers of every row that has them.
+/// Both numbers of every row that has them, each with the number of its ticks.
 #[derive(Default)]
 struct Values {
-    notebook: Vec<f64>,
-    ours: Vec<f64>,
+    notebook: Vec<(f64, usize)>,
+    ours: Vec<(f64, usize)>,
     /// Rows of 0 / 0.
     empty: usize,
     /// Rows with an assumed order.
@@ -113,7 +113,8 @@ struct Values {
 }
 
 impl Values {
-    fn read(series: &Series, orders: &Orders, page_size: Option<u64>) -> Self {
+    fn read(spans: &Spans, orders: &Orders, page_size: Option<u64>) -> Self {
+        let series = &spans.series;
         let name = texts(series, "cache");
         let (active, total) = (ints(series, "active_objs"), ints(series, "num_objs"));
         let (size, slabs) = (ints(series, "objsize"), ints(series, "num_slabs"));
@@ -123,6 +124,7 @@ impl Values {
         for row in 0..series.at.len() {
             let fields = || Some((name.text(row)?, total.count(row)?, size.count(row)?, slabs.count(row)?));
             let Some((name, total, size, slabs)) = fields() else { continue };
+            let times = spans.span(row).len();
             let own_pages = pages.count(row).unwrap_or(0);
             let number = names.number(name);
             if number == caches.len() {
@@ -130,17 +132,17 @@ impl Values {
             }
             let Some(cache) = caches.get_mut(number) else { continue };
             let pages = cache.order.map_or(own_pages as f64, |order| 2_f64.powi(order.unwrap_or(0)));
-            found.assumed += usize::from(cache.order == Some(None));
+            found.assumed += times * usize::from(cache.order == Some(None));
             let value = (total as f64 * size as f64 * 100.0) / (slabs as f64 * (PAGE * pages));
             if !value.is_finite() {
-                found.empty += 1;
+                found.empty += times;
                 continue;
             }
-            found.notebook.push(value);
+            found.notebook.push((value, times));
             cache.is_moving |= *cache.value.get_or_insert(value) != value;
             let bytes = slabs as f64 * own_pages as f64 * page_size.unwrap_or(0) as f64;
             let used = active.count(row).unwrap_or(0) as f64 * size as f64;
-            found.ours.extend((bytes > 0.0).then(|| used * 100.0 / bytes));
+            found.ours.extend((bytes > 0.0).then(|| (used * 100.0 / bytes, times)));
         }
         found.moving = caches.iter().filter(|cache| cache.is_moving).count();
         found

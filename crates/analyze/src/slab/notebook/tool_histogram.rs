@@ -28,9 +28,9 @@ pub struct ToolHistogram {
 /// No `slabinfo-tool` rows.
 pub fn histogram(input: &Input) -> Result<ToolHistogram, SlabError> {
     let frame = Frame::read(input)?;
-    let printed: Vec<f64> = frame.kept().map(|(row, _)| row.percent as f64).collect();
-    let exact = |row: &super::frame::ToolRow| row.exact.map(|ratio| ratio.percent().unwrap_or(100.0));
-    let exact: Option<Vec<f64>> = frame.all().iter().map(exact).collect();
+    let printed: Vec<_> = frame.kept().map(|(row, _)| (row.percent as f64, 1)).collect();
+    let exact = |row: &super::frame::ToolRow| row.exact.map(|ratio| (ratio.percent().unwrap_or(100.0), 1));
+    let exact: Option<Vec<_>> = frame.all().iter().map(exact).collect();
     let notebook = Bins::of(&printed, BINS);
     let ours = exact.map(|exact| notebook.with(&exact));
     let reasons = frame.reasons().into_iter().chain([Reason::CachesAlike]).collect();

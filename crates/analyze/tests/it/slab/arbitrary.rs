@@ -5,7 +5,7 @@ use perflab_analyze::slab::{
     GrowthOptions, Input, Mean, Recording, ShowOptions, System, growth, histogram, notebook, reconcile, show,
     stack, timeline, what_if,
 };
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 use perflab_model::{Cell, Column, Nanos, Row};
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ proptest! {
         meminfo in rows(3, 0),
         cpus in prop::option::of(any::<u64>()),
     ) {
-        let slabinfo = made("slabinfo", &SLABINFO, &["flags"], slabinfo);
+        let slabinfo = Spans::of(&made("slabinfo", &SLABINFO, &["flags"], slabinfo));
         let scans = made("slab-caches", &SCAN, &["aliases"], scans);
         let exact = made("slab-exact", &EXACT, &["flags"], exact);
         let tool = made("slabinfo-tool", &TOOL, &["space", "flags_tool"], tool);

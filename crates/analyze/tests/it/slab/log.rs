@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 use perflab_model::{Cell, Column, Nanos, Row};
 
 use super::table::{SLABINFO, ints, keyed, series};
@@ -31,7 +31,7 @@ fn number(word: &str) -> Cell {
     Cell::Int(word.parse().unwrap())
 }
 
-pub fn slabinfo(path: &Path) -> Series {
+pub fn slabinfo(path: &Path) -> Spans {
     let text = text(path);
     let is_row = |line: &str| !line.starts_with("slabinfo -") && !line.starts_with('#');
     let row = |line: &str| -> Row {
@@ -41,7 +41,7 @@ pub fn slabinfo(path: &Path) -> Series {
         row
     };
     let rows = lines(&text).into_iter().filter(|(_, line)| is_row(line));
-    series("slabinfo", keyed(&SLABINFO), rows.map(|(at, line)| (at, row(line))).collect())
+    Spans::of(&series("slabinfo", keyed(&SLABINFO), rows.map(|(at, line)| (at, row(line))).collect()))
 }
 
 pub fn tool(path: &Path) -> Series {

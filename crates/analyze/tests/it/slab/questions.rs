@@ -6,6 +6,7 @@ use perflab_analyze::slab::{
     Input, Order, Recording, ShowOptions, growth, histogram, reconcile, show, size_class, stack, timeline,
     what_if,
 };
+use perflab_model::series::Spans;
 use perflab_model::{Cell, Nanos};
 use std::path::Path;
 
@@ -266,7 +267,7 @@ fn an_archive_without_the_newer_columns_reads_on() {
     let mut row = vec![Cell::Text("a".into())];
     row.extend([1, 64, 64, 64, 1, 1, 1].map(Cell::Int));
     let old = series("slabinfo", columns, vec![(Nanos(0), row.clone()), (Nanos(0), row)]);
-    let found = recording(&old, None);
+    let found = recording(&Spans::of(&old), None);
     assert_eq!((found.counts().used, found.caches()[1].label()), (2, "a#2".into()));
 }
 

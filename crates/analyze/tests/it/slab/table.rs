@@ -1,7 +1,7 @@
 //! Makes series for tests, as monitors and importers do: columns by name, one row a line.
 
 use perflab_analyze::slab::{Input, Recording, System};
-use perflab_model::series::{ColumnData, ColumnType, Series};
+use perflab_model::series::{ColumnData, ColumnType, Series, Spans};
 use perflab_model::{Cell, Column, Nanos, Row, SeriesSchema};
 
 pub fn series(monitor: &str, columns: Vec<Column>, rows: Vec<(Nanos, Row)>) -> Series {
@@ -40,11 +40,11 @@ pub const SLABINFO: [&str; 7] =
 /// `(second, cache, active, total, objsize, objperslab, pagesperslab, slabs)`
 pub type Line<'a> = (u64, &'a str, i64, i64, i64, i64, i64, i64);
 
-pub fn slabinfo(lines: &[Line]) -> Series {
+pub fn slabinfo(lines: &[Line]) -> Spans {
     flagged(&lines.iter().map(|line| (*line, "")).collect::<Vec<_>>())
 }
 
-pub fn flagged(lines: &[(Line, &str)]) -> Series {
+pub fn flagged(lines: &[(Line, &str)]) -> Spans {
     let mut columns = keyed(&SLABINFO);
     columns.push(Column::key("flags"));
     let row = |((second, name, active, total, size, objs, pages, slabs), flags): &(Line, &str)| {
@@ -54,7 +54,7 @@ pub fn flagged(lines: &[(Line, &str)]) -> Series {
         row.push(Cell::Text((*flags).into()));
         (Nanos(second * 1_000_000_000), row)
     };
-    series("slabinfo", columns, lines.iter().map(row).collect())
+    Spans::of(&series("slabinfo", columns, lines.iter().map(row).collect()))
 }
 
 /// `(second, cache, object_size, slab_size, reclaimable, members)`; 0 for an attribute that the kernel did not give.
@@ -79,7 +79,7 @@ pub fn four_kib() -> System {
     System { page_size: Some(4096), cpus: Some(2), nodes: Some(1) }
 }
 
-pub fn recording(slabinfo: &Series, caches: Option<&Series>) -> Recording {
+pub fn recording(slabinfo: &Spans, caches: Option<&Series>) -> Recording {
     let input = Input { slabinfo: Some(slabinfo), caches, system: four_kib(), ..Input::default() };
     Recording::read(&input).unwrap()
 }

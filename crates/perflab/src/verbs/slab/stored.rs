@@ -3,32 +3,38 @@
 use perflab_analyze::slab::{Input, Recording, System};
 use perflab_archive::RunDir;
 use perflab_model::RunRecord;
-use perflab_model::series::Series;
+use perflab_model::series::{Series, Spans};
 
 /// A run's record and those of its series that tell of slabs.
 #[derive(Debug)]
 pub struct Stored {
     /// what was done
     pub record: RunRecord,
+    slabinfo: Option<Spans>,
     series: Vec<Series>,
 }
 
-const MONITORS: [&str; 5] = ["slabinfo", "slab-caches", "slab-exact", "slabinfo-tool", "meminfo"];
+/// The long one, of which each row is held once for all ticks at which it stood.
+const SLABINFO: &str = "slabinfo";
+
+const MONITORS: [&str; 4] = ["slab-caches", "slab-exact", "slabinfo-tool", "meminfo"];
 
 impl Stored {
     /// Reads them.
     pub fn read(run: &RunDir) -> anyhow::Result<Self> {
         let there = run.monitors()?;
+        let slabinfo =
+            there.iter().any(|monitor| monitor == SLABINFO).then(|| run.spans(SLABINFO)).transpose()?;
         let wanted = MONITORS.iter().filter(|name| there.iter().any(|monitor| monitor == *name));
         let series = wanted.map(|name| run.series(name)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Stored { record: run.record()?, series })
+        Ok(Stored { record: run.record()?, slabinfo, series })
     }
 
     /// What the analysis is made of.
     pub fn input(&self) -> Input<'_> {
         let of = |name: &str| self.series.iter().find(|series| series.schema.monitor == name);
         Input {
-            slabinfo: of("slabinfo"),
+            slabinfo: self.slabinfo.as_ref(),
             caches: of("slab-caches"),
             exact: of("slab-exact"),
             meminfo: of("meminfo"),

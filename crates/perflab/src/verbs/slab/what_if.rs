@@ -18,7 +18,7 @@ pub fn what_if(context: &Context, wanted: &WhatIf) -> anyhow::Result<Exit> {
     let recording = stored(context, &wanted.run)?.recording()?;
     let caches = wanted.cache.as_deref().map(|name| recording.find(name)).transpose()?;
     let last = recording.ticks().len().saturating_sub(1);
-    let rows = recording.rows().iter().filter(|row| row.tick == last && row.slabs > 0);
+    let rows = recording.rows().iter().filter(|row| row.last == last && row.slabs > 0);
     let rows = rows.filter(|row| caches.as_ref().is_none_or(|caches| caches.contains(&row.cache)));
     let mut found: Vec<present::WhatIfRow> = Vec::new();
     for row in rows {

@@ -61,8 +61,10 @@ fn rows_of_one_tick_become_tracks_of_their_subjects() {
         at: [0, 0, 9, 9].map(Nanos).to_vec(),
         columns: vec![ColumnData::Text(names), ColumnData::Int(vec![Some(1), Some(2), Some(3), None])],
     };
-    let (ticks, rows) = ticks(&series.at);
-    let tracks: Vec<_> = tracks(&series, &rows, ticks.len()).into_iter().map(Wide::whole).collect();
+    let spans = Spans::of(&series);
+    let subjects = subjects(&spans.series);
+    let tracks: Vec<_> =
+        places(&spans.series, &subjects).map(|place| place.gathered(&spans).whole()).collect();
     assert_eq!(tracks.len(), 2);
     assert_eq!((tracks[1].key.as_str(), tracks[1].column.as_str()), ("b", "objects"));
     assert_eq!(numbers(&tracks[1].values), [Some(2.0), None]);

@@ -1,7 +1,7 @@
 //! The caches now: one reading of the monitors, made into what the analysis reads.
 
 use perflab_analyze::slab::{Input, Recording, System};
-use perflab_model::series::{ColumnData, ColumnType, Series};
+use perflab_model::series::{ColumnData, ColumnType, Series, Spans};
 use perflab_model::{Cell, Nanos, Row};
 use perflab_observe::{Monitor, Root};
 
@@ -47,7 +47,7 @@ impl Live {
             self.names = names;
         }
         let input = Input {
-            slabinfo: Some(&slabinfo),
+            slabinfo: Some(&Spans::of(&slabinfo)),
             caches: self.attributes.as_ref(),
             system: self.system,
             ..Input::default()

@@ -35,7 +35,12 @@ fn reading(slabs: [i64; 3]) -> Recording {
     };
     let series = Series { schema, at: vec![Nanos(1); 3], columns };
     let system = System { page_size: Some(4096), cpus: Some(2), nodes: Some(1) };
-    Recording::read(&Input { slabinfo: Some(&series), system, ..Input::default() }).unwrap()
+    Recording::read(&Input {
+        slabinfo: Some(&perflab_model::series::Spans::of(&series)),
+        system,
+        ..Input::default()
+    })
+    .unwrap()
 }
 
 fn watched() -> View {
