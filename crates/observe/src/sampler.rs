@@ -9,5 +9,6 @@ mod lane;
 mod priority;
 mod run;
 mod schedule;
+mod stolen;
 
 pub use run::{Sampler, SamplerCost};

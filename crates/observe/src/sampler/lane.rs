@@ -5,8 +5,10 @@ use std::sync::mpsc::{SendError, Sender};
 use perflab_model::series::Gap;
 use perflab_model::{Event, Nanos, SeriesSchema, What};
 
+use super::priority::is_fast;
 use super::run::SamplerCost;
 use super::schedule::{Punctuality, Schedule};
+use super::stolen::Stolen;
 use crate::monitor::{Monitor, Tick, find, open};
 use crate::{ObserveError, Root};
 
@@ -28,12 +30,22 @@ pub(super) struct Lane {
     gap: Option<Gap>,
     /// Ticks told as changes since one was told whole.
     step: u32,
+    stolen: Option<Stolen>,
 }
 
 impl Lane {
     pub(super) fn new(name: String, interval: Nanos, began: Nanos) -> Self {
         let schedule = Schedule::new(interval, began);
-        Lane { name, schedule, monitor: None, announced: None, last_good: began, gap: None, step: 0 }
+        Lane {
+            name,
+            schedule,
+            monitor: None,
+            announced: None,
+            last_good: began,
+            gap: None,
+            step: 0,
+            stolen: None,
+        }
     }
 
     /// Opens the monitor, which may take longer than a tick. What goes wrong is said at the first tick, which tries again.
@@ -63,7 +75,7 @@ impl Lane {
         self.announce(at, sink)?;
         match self.gap.take() {
             Some(gap) => self.send(at, What::Gap(Gap { to: Some(at), ..gap }), sink)?,
-            None => self.count(at, punctuality, sink, cost)?,
+            None => self.count(at, punctuality, root, sink, cost)?,
         }
         cost.ticks += 1;
         self.last_good = at;
@@ -118,18 +130,35 @@ impl Lane {
         &mut self,
         at: Nanos,
         Punctuality { lost, late }: Punctuality,
+        root: &Root,
         sink: &Sender<Event>,
         cost: &mut SamplerCost,
     ) -> Result<(), Deaf> {
         cost.late += u64::from(late);
         cost.lost += lost;
+        let taken = self.stolen(lost, root, at);
         if lost == 0 {
             return Ok(());
         }
         let ticks = if lost == 1 { "tick" } else { "ticks" };
-        let reason = format!("{lost} {ticks} lost: the machine gave the sampler no time");
+        let taken = taken.map(|taken| format!("; {taken}")).unwrap_or_default();
+        let reason = format!("{lost} {ticks} lost: the machine gave the sampler no time{taken}");
         let gap = Gap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
         self.send(at, What::Gap(gap), sink)
+    }
+
+    /// What the host took about the time of a loss. Only fast clocks lose ticks so easily that the account is worth
+    /// being kept; it is begun anew each second.
+    fn stolen(&mut self, lost: u64, root: &Root, at: Nanos) -> Option<String> {
+        match &mut self.stolen {
+            Some(stolen) if lost > 0 => stolen.ask(root, at),
+            Some(stolen) if stolen.is_old(at) => stolen.ask(root, at).and(None),
+            None if is_fast(self.schedule.interval()) => {
+                self.stolen = Some(Stolen::new(root, at));
+                None
+            }
+            _ => None,
+        }
     }
 
     /// Begins a gap, unless one is open already, and tries again later; an unknown name never comes back.

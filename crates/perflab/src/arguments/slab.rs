@@ -50,6 +50,9 @@ pub struct Record {
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
+    /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// What to run meanwhile; without it, record until ^C or for the time of --for
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -195,6 +198,9 @@ pub struct Top {
     /// Which caches come first
     #[arg(long, value_enum, default_value_t = Order::Bytes)]
     pub by: Order,
+    /// Take one snapshot and draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
 }
 
 /// `perflab slab what-if`

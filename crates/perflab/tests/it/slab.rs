@@ -264,15 +264,21 @@ fn a_recording_holds_every_cache_root() {
         "200ms",
         "--label",
         "live",
+        "--plot",
+        "live.svg",
         "--",
         "sh",
         "-c",
         "sleep 0.4",
     ]);
+    assert!(fs::read_to_string(laboratory.path("live.svg")).unwrap().contains("</svg>"));
     assert!(said.out.contains("all ") && said.err.contains("rows read"), "{}\n{}", said.out, said.err);
     let result = json(&laboratory.good(&["slab", "show", "live", "--format", "json"]));
     assert!(result["caches"].as_array().unwrap().len() > 20);
-    assert!(result["ticks"].as_u64().unwrap() >= 2, "{}", result["ticks"]);
+    let ticks = result["ticks"].as_u64().unwrap();
+    assert!(ticks >= 2, "{ticks}");
+    // Only changes were told, and every tick has every cache.
+    assert!(result["rows"]["read"].as_u64().unwrap() > 20 * ticks, "{}", result["rows"]);
     let growth = json(&laboratory.good(&["slab", "timeline", "live", "--growth", "--format", "json"]));
     let manifest = fs::read(laboratory.only_run().join("run.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
@@ -282,7 +288,17 @@ fn a_recording_holds_every_cache_root() {
     let failed = laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
     laboratory.good(&["report", "live", "-o", "r.html"]);
-    assert!(fs::read_to_string(laboratory.path("r.html")).unwrap().contains("Slab memory by cache"));
+    let report = fs::read_to_string(laboratory.path("r.html")).unwrap();
+    let the_notebooks = [
+        "Rows by efficiency",
+        "Average slab efficiency: all caches",
+        "Average slab efficiency weighted by space: all caches",
+        "Slab efficiency: dentry",
+        "s histogram of /proc/slabinfo",
+    ];
+    for title in ["Slab memory by cache"].iter().chain(&the_notebooks) {
+        assert!(report.contains(title), "{title}");
+    }
 }
 
 #[test]

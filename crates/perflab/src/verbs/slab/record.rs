@@ -48,9 +48,11 @@ pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> 
     context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
     let manifest = found.manifest()?;
     context.say(crate::verbs::show::own_cost(&manifest));
-    let is_small = manifest.overhead.ticks < MOST_TICKS;
-    if is_root && is_small && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
-        super::show::after_record(context, &found)?;
+    let is_wanted = manifest.overhead.ticks < MOST_TICKS || wanted.plot.is_some();
+    if is_root && is_wanted && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
+        super::show::after_record(context, &found, wanted.plot.as_deref())?;
+    } else if wanted.plot.is_some() {
+        context.say("--plot: there is no series of caches to draw");
     }
     Ok(exit(context, status, wanted, found.short()))
 }

@@ -1,5 +1,7 @@
 //! `perflab slab show`
 
+use std::path::Path;
+
 use perflab_analyze::slab::{self, ShowOptions};
 use perflab_archive::RunDir;
 use perflab_present::slab as present;
@@ -12,7 +14,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 
 /// Bars of the picture.
-const BARS: usize = 15;
+pub(super) const BARS: usize = 15;
 
 /// Totals and the worst caches of a run.
 pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
@@ -32,10 +34,12 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// What a recording ends with: the ten worst.
-pub fn after_record(context: &Context, run: &RunDir) -> anyhow::Result<()> {
-    let result = slab::show(&Stored::read(run)?.recording()?, &ShowOptions::default());
+/// What a recording ends with: the ten worst, and the picture that was asked for.
+pub fn after_record(context: &Context, run: &RunDir, plot: Option<&Path>) -> anyhow::Result<()> {
+    let recording = Stored::read(run)?.recording()?;
+    let result = slab::show(&recording, &ShowOptions::default());
     output::print(context, &result, || present::show_grid(&result, slab::Order::Waste, 10, width(context)))?;
+    output::plot(context, plot, || present::stack_figure(&slab::stack(&recording, super::timeline::LAYERS)))?;
     output::say_counts(context, &result.rows);
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 /// Rows that people read; programs get all.
 pub(super) const ROWS: usize = 24;
 /// Caches with a colour of their own.
-const LAYERS: usize = 7;
+pub(super) const LAYERS: usize = 7;
 
 /// Bytes and efficiency over time.
 pub fn timeline(context: &Context, wanted: &Timeline) -> anyhow::Result<Exit> {

@@ -26,7 +26,7 @@ pub fn top(context: &Context, wanted: &Top) -> anyhow::Result<Exit> {
         return totals(context);
     }
     let live = Live::open(&context.root, every)?;
-    if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+    if wanted.plot.is_none() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
         screen::run(live, every, wanted.by)?;
         return Ok(Exit::Fine);
     }
@@ -38,6 +38,7 @@ fn snapshot(context: &Context, mut live: Live, wanted: &Top) -> anyhow::Result<E
     let result = slab::show(&recording, &ShowOptions::default());
     let order = show::order(wanted.by);
     output::print(context, &result, || present::show_grid(&result, order, usize::MAX, show::width(context)))?;
+    output::plot(context, wanted.plot.as_deref(), || present::show_figure(&result, order, show::BARS))?;
     output::say_counts(context, &result.rows);
     Ok(Exit::Fine)
 }
