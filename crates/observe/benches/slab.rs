@@ -36,7 +36,7 @@ fn main() {
         ("slabinfo", HUNDRED_HZ),
         ("meminfo", TEN_HZ),
         ("slab-caches", SECOND),
-        ("slab-exact", SECOND),
+        ("slab-exact", Nanos(10_000_000_000)),
         ("vmstat", SECOND),
     ]);
     floor();

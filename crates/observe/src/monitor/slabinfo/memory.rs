@@ -32,14 +32,15 @@ impl Memory {
     /// Takes the next text.
     ///
     /// # Errors
-    /// As [`parse`]; everything is as it was then.
+    /// As [`parse`]; nothing is remembered then.
     pub(super) fn take(&mut self, text: &str) -> Result<Caches, Malformed> {
         self.changed.clear();
         let caches = match self.compare(text) {
             Some(()) => Caches::Same,
             None => {
                 let mut rows = Vec::with_capacity(self.rows.len());
-                parse(text, &mut rows)?;
+                let parsed = parse(text, &mut rows);
+                parsed.inspect_err(|_| *self = Memory::default())?;
                 self.rows = rows;
                 self.lengths = text.split_inclusive('\n').map(str::len).collect();
                 Caches::Others
