@@ -15,8 +15,8 @@ const PAGES: &[(&str, &str, &[&str])] = &[
 
 /// Verbs whose `--help` is a page.
 const VERBS: &[&str] = &[
-    "", "run", "compare", "report", "show", "import", "export", "study", "workload", "vm boot", "kernel",
-    "prune",
+    "", "run", "compare", "history", "guard", "plan", "aa", "report", "show", "import", "export", "study",
+    "workload", "vm boot", "kernel", "prune",
 ];
 
 /// Writes all pages with the perflab that cargo builds.
