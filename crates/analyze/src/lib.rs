@@ -24,6 +24,7 @@
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`together`] | targets in step: one value an iteration, how even, how far apart they began |
 //! | [`slab`] | where the memory of kernel objects goes |
+//! | [`trace`] | which operations of a program were slow, and why |
 //!
 //! How a verdict comes about, in this order:
 //!
@@ -81,6 +82,7 @@ mod side;
 pub mod slab;
 pub mod statistic;
 pub mod together;
+pub mod trace;
 pub mod warning;
 
 pub use ahead::ahead;

@@ -13,7 +13,7 @@ use crate::finish::Sinks;
 use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, STAGE};
 use crate::lock::RunLock;
-use crate::{ArchiveError, RunDir, finish};
+use crate::{ArchiveError, RunDir, finish, traces};
 
 /// A run that is being written at once. Dropped without [`AtOnce::finish`], it leaves nothing.
 pub(crate) struct AtOnce {
@@ -56,6 +56,10 @@ impl AtOnce {
             }
             What::SeriesOpened(schema) => {
                 self.sinks.series.opened(schema)?;
+                self.journal.append(event)
+            }
+            What::Traced { slot, tracer, file } => {
+                traces::keep(&self.run, *slot, tracer, file)?;
                 self.journal.append(event)
             }
             _ => self.journal.append(event),

@@ -38,6 +38,17 @@ pub enum ArchiveError {
         /// bytes of the journal
         kept: u64,
     },
+    /// Nothing traced the run, or not this iteration.
+    #[error("run {id} holds no operations of {what}; `perflab trace run -- PROGRAM` records them")]
+    NoTrace {
+        /// the run
+        id: String,
+        /// the tracer, and the slot where one was asked for
+        what: String,
+    },
+    /// What a tracer wrote cannot be read.
+    #[error(transparent)]
+    Trace(optrace::Error),
     /// A file is not what it should be.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {

@@ -17,12 +17,12 @@ use perflab_model::{Event, Iteration, Manifest, Nanos, Status, What};
 
 use crate::events::{Events, kind, kind_of};
 use crate::iterations::IterationWriter;
-use crate::layout::{JOURNAL, STAGE, TABLES};
+use crate::layout::{JOURNAL, RAW, STAGE, TABLES};
 use crate::outputs::OutputWriter;
 use crate::samples::SampleWriter;
 use crate::series::SeriesWriter;
 use crate::stacks::StackWriter;
-use crate::{ArchiveError, facts, manifest};
+use crate::{ArchiveError, facts, manifest, traces};
 
 /// Closes the run at `run`; its lock must be held. Does nothing twice.
 pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
@@ -35,6 +35,7 @@ pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
     let notes = closed.inspect_err(|_| discard(run)).map_err(|error| not_closed(run, &error))?;
     // The run is complete already. A journal that stays long costs space and nothing else.
     let _ = trim(run, &notes);
+    let _ = fs::remove_dir_all(run.join(RAW));
     Ok(())
 }
 
@@ -55,7 +56,7 @@ fn tables(run: &Path, stored: Manifest) -> Result<Vec<Event>, ArchiveError> {
 fn place(run: &Path, stored: Manifest, sinks: Sinks) -> Result<Vec<Event>, ArchiveError> {
     let stage = run.join(STAGE);
     let ending = write_tables(run, &stage, &stored, sinks)?;
-    for table in TABLES {
+    for table in TABLES.iter().filter(|table| stage.join(table).exists()) {
         let place = run.join(table);
         fs::rename(stage.join(table), &place).map_err(ArchiveError::io("create", &place))?;
     }
@@ -86,13 +87,14 @@ struct Ending {
     facts: perflab_model::Facts,
     misfits: Vec<Gap>,
     damaged: u64,
+    traced: Vec<(u32, String)>,
 }
 
 impl Ending {
     fn of(stored: &Manifest) -> Self {
         let (overhead, facts) = (stored.overhead, stored.facts.clone());
         let (last, status) = (stored.anchor.monotonic, Status::Interrupted);
-        Ending { last, status, overhead, facts, misfits: Vec::new(), damaged: 0 }
+        Ending { last, status, overhead, facts, misfits: Vec::new(), damaged: 0, traced: Vec::new() }
     }
 
     /// Events to be added to the journal, and the manifest of the closed run.
@@ -162,6 +164,7 @@ fn write_tables(
     sinks.outputs.close()?;
     ending.misfits = sinks.series.close()?;
     facts::write(stage, &ending.facts)?;
+    traces::write(run, stage, &ending.traced)?;
     Ok(ending)
 }
 
@@ -178,6 +181,7 @@ fn take(event: Event, sinks: &mut Sinks, ending: &mut Ending) -> Result<bool, Ar
             return sinks.series.tick(Event { what, ..event });
         }
         What::Stacks(batch) => sinks.stacks.push(&batch)?,
+        What::Traced { slot, tracer, .. } => ending.traced.push((slot, tracer)),
         What::Facts(facts) => ending.facts.0.extend(facts.0),
         What::Ended { status, overhead } => (ending.status, ending.overhead) = (closed(status), overhead),
         _ => {}

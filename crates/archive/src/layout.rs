@@ -12,6 +12,10 @@ pub(crate) const SERIES: &str = "series";
 pub(crate) const STACKS: &str = "stacks";
 pub(crate) const FRAMES: &str = "stacks/frames.parquet";
 pub(crate) const TREE: &str = "stacks/tree.parquet";
+/// Tables of tracers.
+pub(crate) const EVENTS: &str = "events";
+/// What tracers wrote, until it is in tables.
+pub(crate) const RAW: &str = "raw";
 pub(crate) const LOGS: &str = "logs";
 pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
 pub(crate) const FACTS: &str = "facts";
@@ -24,7 +28,7 @@ pub(crate) const HALF: &str = ".half-";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Everything that is written when a run ends, as it stands in the directory.
-pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, LOGS, FACTS];
+pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS];
 
 /// The table of a monitor, relative to the run.
 pub(crate) fn series_file(monitor: &str) -> PathBuf {
@@ -34,6 +38,16 @@ pub(crate) fn series_file(monitor: &str) -> PathBuf {
 /// The table of a case's stack samples, relative to the run.
 pub(crate) fn stacks_file(case: u32) -> PathBuf {
     Path::new(STACKS).join(format!("{case}.parquet"))
+}
+
+/// The table of a tracer, relative to the run.
+pub(crate) fn events_file(tracer: &str) -> PathBuf {
+    Path::new(EVENTS).join(format!("{}.parquet", file_name(tracer)))
+}
+
+/// What a tracer wrote in a slot, relative to the run.
+pub(crate) fn raw_file(tracer: &str, slot: u32) -> PathBuf {
+    Path::new(RAW).join(format!("{slot}.{}", file_name(tracer)))
 }
 
 /// A file name for any text: what is not a letter, a digit, `-`, `_` or an inner dot becomes `%XX`.

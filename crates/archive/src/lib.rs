@@ -55,6 +55,7 @@ mod samples;
 mod series;
 mod stacks;
 mod table;
+mod traces;
 
 pub use error::ArchiveError;
 pub use events::Events;

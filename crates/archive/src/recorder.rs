@@ -10,7 +10,7 @@ use crate::id::is_run_id;
 use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, LOCK};
 use crate::lock::RunLock;
-use crate::{ArchiveError, RunDir, finish, manifest};
+use crate::{ArchiveError, RunDir, finish, manifest, traces};
 
 /// A run that is being recorded. Dropped without [`Recorder::finish`], it leaves an interrupted run.
 #[derive(Debug)]
@@ -60,6 +60,10 @@ impl Recorder {
         match &event.what {
             What::Sample(sample) if !sample.value.is_finite() => {
                 self.journal.append(&Event { what: no_number(sample), ..event.clone() })
+            }
+            What::Traced { slot, tracer, file } => {
+                traces::keep(&self.run, *slot, tracer, file)?;
+                self.journal.append(event)
             }
             _ => self.journal.append(event),
         }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series, Spans};
+use perflab_model::trace::{Operations, Traced};
 use perflab_model::{Event, Iteration, Manifest, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
 use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, SAMPLES, series_file};
-use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series, stacks};
+use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series, stacks, traces};
 
 /// As much of a run's id as is shown of a run outside of any archive: its time.
 const OUTSIDE: usize = 10;
@@ -181,6 +182,30 @@ impl RunDir {
             return series::spans(&self.path, monitor);
         }
         Ok(Spans::of(&self.series(monitor)?))
+    }
+
+    /// The tracers that wrote operations down, sorted; none for a run that is not closed.
+    ///
+    /// # Errors
+    /// Files that are damaged, or newer than this program.
+    pub fn tracers(&self) -> Result<Vec<String>, ArchiveError> {
+        traces::tracers(&self.path)
+    }
+
+    /// What a tracer said about each iteration that it traced, in order of time.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoTrace`]; files that are missing or damaged.
+    pub fn traced(&self, tracer: &str) -> Result<Vec<Traced>, ArchiveError> {
+        traces::traced(&self.path, &self.id, tracer)
+    }
+
+    /// Every operation of one iteration.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoTrace`] where there are none of this slot; files that are missing or damaged.
+    pub fn operations(&self, tracer: &str, slot: u32) -> Result<Operations, ArchiveError> {
+        traces::operations(&self.path, &self.id, tracer, slot)
     }
 
     /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.

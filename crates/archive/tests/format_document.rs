@@ -51,6 +51,7 @@ fn name(what: &What) -> &'static str {
         What::Progress { .. } => "progress",
         What::Stacks(_) => "stacks",
         What::Profiled(_) => "profiled",
+        What::Traced { .. } => "traced",
         What::Released { .. } => "released",
         What::Clock(_) => "clock",
         What::TargetLost { .. } => "target-lost",

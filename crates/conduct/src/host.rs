@@ -7,6 +7,7 @@ pub(crate) mod progress;
 pub(crate) mod session;
 pub(crate) mod station;
 pub(crate) mod stream;
+mod traces;
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;

@@ -156,6 +156,15 @@ pub enum What {
     Stacks(Box<StackBatch>),
     /// The profile of an iteration ended: what its samples are, and what was lost.
     Profiled(Box<Profiled>),
+    /// A tracer has written down every operation of an iteration. The file becomes the recorder's: it takes it away.
+    Traced {
+        /// index into the plan's slots
+        slot: u32,
+        /// who wrote it: `optrace`
+        tracer: String,
+        /// where it lies on the target
+        file: std::path::PathBuf,
+    },
     /// Something that a command printed.
     Output {
         /// index into the plan's slots, where it belongs to one

@@ -13,6 +13,7 @@
 //! | [`event`] | the one stream that a run is |
 //! | [`series`] | what a monitor records, declared column by column |
 //! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
+//! | [`trace`] | every operation of a program, with the spans inside it |
 //! | [`sample`] | one measured value of one metric |
 //! | [`target`] | where cases run, when it is not this host alone |
 //! | [`manifest`] | `run.json` |
@@ -32,6 +33,7 @@ pub mod sample;
 pub mod series;
 pub mod study;
 pub mod target;
+pub mod trace;
 pub mod value;
 
 pub use event::{Event, Outcome, What};

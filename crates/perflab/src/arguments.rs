@@ -3,6 +3,7 @@
 pub mod flame;
 pub mod history;
 pub mod slab;
+pub mod trace;
 pub mod vm;
 
 use std::ffi::OsString;
@@ -116,6 +117,8 @@ pub enum Verb {
     Vm(vm::Vm),
     /// Get kernels to boot: fetched as packages, or built
     Kernel(vm::Kernel),
+    /// Find what makes single operations of a program slow: every one recorded, with its causes
+    Trace(trace::Trace),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind

@@ -74,7 +74,9 @@ fn refused_by_a_machine(error: &anyhow::Error) -> bool {
 
 /// Whether the archive only says that the user named the wrong thing.
 fn users(error: &ArchiveError) -> bool {
-    use ArchiveError::{Ambiguous, Exists, Foreign, Live, NoSeries, NoStacks, NotFound, Refused};
+    use ArchiveError::{
+        Ambiguous, Exists, Foreign, Live, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
+    };
     matches!(
         error,
         NotFound { .. }
@@ -85,6 +87,8 @@ fn users(error: &ArchiveError) -> bool {
             | Refused { .. }
             | NoSeries { .. }
             | NoStacks { .. }
+            | NoTrace { .. }
+            | Trace(_)
     )
 }
 
@@ -95,6 +99,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || error.is::<perflab_analyze::slab::SlabError>()
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
         || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
+        || error.is::<perflab_analyze::trace::TraceError>()
         || error.is::<perflab_stacks::StacksError>()
         || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)

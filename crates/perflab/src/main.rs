@@ -63,6 +63,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Study(wanted) => verbs::study::run(&context, wanted),
         Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
         Verb::Monitor => verbs::laboratory::monitors(&context),
+        Verb::Trace(wanted) => verbs::trace::run(&context, &wanted.verb),
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),

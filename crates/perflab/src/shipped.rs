@@ -23,6 +23,7 @@ pub const STUDIES: &[Shipped] = &[
     Shipped { name: "slab-filesystems", text: include_str!("../../../studies/slab-filesystems.toml") },
     Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
     Shipped { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
+    Shipped { name: "slablist-insertion", text: include_str!("../../../studies/slablist-insertion.toml") },
 ];
 
 /// What `perflab study new` writes.

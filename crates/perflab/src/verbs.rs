@@ -18,5 +18,6 @@ pub mod runs;
 pub mod show;
 pub mod slab;
 pub mod study;
+pub mod trace;
 pub mod vm;
 pub mod workload;

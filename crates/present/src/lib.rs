@@ -6,3 +6,4 @@ pub mod history;
 pub mod report;
 pub mod slab;
 pub mod table;
+pub mod trace;

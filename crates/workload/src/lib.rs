@@ -33,5 +33,7 @@ pub use definition::{Definition, Kind, MetricRule, Needs, Parameter};
 pub use error::WorkloadError;
 pub use invocation::{HostPaths, Invocation};
 pub use load::load;
+/// The variable that tells a program where to write its trace.
+pub use optrace::ENVIRONMENT as TRACE_VARIABLE;
 pub use parse::{Measured, ParseError};
 pub use run::{Ending, Finished, run, run_when};

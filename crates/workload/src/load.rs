@@ -5,6 +5,7 @@
 //! thing that needs the kernel's help, the kind of pages, is asked of memmap2.
 
 mod context_switches;
+mod drv_rand_ops;
 mod memory_bandwidth;
 mod memory_sweep;
 mod options;
@@ -25,6 +26,7 @@ type Measure = fn(&mut Options) -> Result<serde_json::Value, LoadError>;
 
 const LOADS: &[(&str, Measure)] = &[
     ("context-switches", context_switches::measure),
+    ("drv_rand_ops", drv_rand_ops::measure),
     ("memory-bandwidth", memory_bandwidth::measure),
     ("memory-sweep", memory_sweep::measure),
     ("page-faults", page_faults::measure),

@@ -57,6 +57,7 @@ mod sysfs;
 mod timed;
 mod took;
 mod tools;
+mod trace;
 mod vmstat_tool;
 
 pub use foreign::{Imported, Options, import_foreign};
@@ -64,6 +65,7 @@ pub use kind::Kind;
 pub use profile::import_profile;
 pub use source::Source;
 pub use took::{Remark, Took};
+pub use trace::import_trace;
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@ use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Typ
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use perflab_model::trace::Sparse;
+
 use super::{COLUMNS_KEY, Declaration};
 use crate::ArchiveError;
 
@@ -116,12 +118,45 @@ impl TableReader {
         Ok(levels.iter().map(|level| if *level > 0 { values.next() } else { None }).collect())
     }
 
+    /// Row groups that hold `rows` rows from row `first` on, where both ends are ends of row groups.
+    pub(crate) fn groups_of(&self, first: u64, rows: u64) -> Range<usize> {
+        let ends = self.reader.metadata().row_groups().iter().scan(0, |end, group| {
+            *end += u64::try_from(group.num_rows()).unwrap_or(0);
+            Some(*end)
+        });
+        let before = |limit: u64| ends.clone().take_while(|end| *end <= limit).count();
+        before(first)..before(first + rows)
+    }
+
+    /// The cells of some row groups, with the rows (counted from the first of them) that have one.
+    pub(crate) fn sparse(&self, name: &str, groups: Range<usize>) -> Result<Sparse, ArchiveError> {
+        let (values, levels) = self.cells::<Int64Type>(name, groups)?;
+        let rows = (0_u32..).zip(levels).filter(|(_, level)| *level > 0).map(|(row, _)| row);
+        Ok(rows.zip(values).collect())
+    }
+
+    /// The cells of some row groups of a column without missing ones.
+    pub(crate) fn dense<T: DataType>(
+        &self,
+        name: &str,
+        groups: Range<usize>,
+    ) -> Result<Vec<T::T>, ArchiveError> {
+        Ok(self.cells::<T>(name, groups)?.0)
+    }
+
     /// Values without the missing ones, and the definition levels.
     fn column<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
+        self.cells::<T>(name, self.groups.clone())
+    }
+
+    fn cells<T: DataType>(
+        &self,
+        name: &str,
+        mut groups: Range<usize>,
+    ) -> Result<(Vec<T::T>, Vec<i16>), ArchiveError> {
         // Room for a row group at a time: what a damaged footer says may be any number.
         let (mut values, mut levels) = (Vec::with_capacity(self.rows().min(1 << 16)), Vec::new());
         let index = self.index::<T>(name)?;
-        let mut groups = self.groups.clone();
         let read =
             guarded(|| groups.try_for_each(|group| self.chunk::<T>(group, index, &mut values, &mut levels)));
         read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;

@@ -59,6 +59,16 @@ impl TableWriter {
         if self.held >= self.limit { self.flush() } else { Ok(()) }
     }
 
+    /// Ends the row group: a reader can take what comes next for itself.
+    pub(crate) fn cut(&mut self) -> Result<(), ArchiveError> {
+        self.flush()
+    }
+
+    /// Adds to the file's metadata what is only known at the end.
+    pub(crate) fn note(&mut self, key: &str, value: String) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.into(), value));
+    }
+
     /// Writes what is held and the footer, and syncs the file.
     pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
         self.flush()?;

@@ -9,6 +9,7 @@ use perflab_workload::{Definition, Ending, Finished, HostPaths};
 use perflab_observe::RealTime;
 
 use super::station::Station;
+use super::traces;
 use crate::ConductError;
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
@@ -25,6 +26,7 @@ pub(super) fn run(
     let (outcome, start, end) = match attempt(station, index, case, definition, begin) {
         Ok(finished) => {
             tell_output(station, index, &finished)?;
+            traces::tell(station, index, slot, definition)?;
             let outcome = judged(station, slot, case, definition, &finished)?;
             (outcome, finished.start, finished.end)
         }
@@ -45,8 +47,9 @@ fn attempt(
     let scratch = station.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
     let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone() };
     let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
-    let environment: Vec<(String, String)> =
+    let mut environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    environment.extend(traces::variable(station, index, definition));
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let finished = perflab_workload::run_when(&invocation, &environment, limit, &station.stop.flag(), begin);

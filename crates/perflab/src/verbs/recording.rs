@@ -31,16 +31,26 @@ pub fn write_definition(path: &Path, command: &[OsString], duration: Option<&str
             vec!["sleep".to_owned(), seconds.to_string()]
         }
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
-        (command, _) => command.iter().map(word).collect::<Result<_, _>>()?,
+        (command, _) => words(command)?,
     };
+    define(path, &words, "")
+}
+
+/// The words of a command as a workload, with further keys of a definition.
+pub fn define(path: &Path, words: &[String], keys: &str) -> anyhow::Result<()> {
     let argv: Vec<String> = words.iter().map(|word| quoted(&literal(word))).collect();
     let text = format!(
         "title = \"the recorded command\"\nmeasures = \"how long it took\"\n\
-         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n\n\
+         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n{keys}\n\
          [[metric]]\nname = \"time\"\nunit = \"s\"\ndirection = \"lower\"\nprimary = true\ntime = \"wall\"\n",
         argv.join(", ")
     );
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The words of a command.
+pub fn words(command: &[OsString]) -> Result<Vec<String>, Usage> {
+    command.iter().map(word).collect()
 }
 
 fn word(word: &OsString) -> Result<String, Usage> {

@@ -15,4 +15,5 @@ mod slab;
 mod ssh;
 mod step;
 mod studies;
+mod trace;
 mod vm;

@@ -1,7 +1,7 @@
 //! Static figures: time lines, stacked areas, histograms and bars, as SVG and as PNG.
 //!
 //! Owns how numbers become marks on paper: scales with nice ticks, colours that colour-blind people tell apart
-//! (Okabe and Ito), legends, one typeface. A figure is laid out once, into a [`Scene`] of rectangles, lines and
+//! (Okabe and Ito), legends, one typeface, and grids of very many dots. A figure is laid out once, into a [`Scene`] of rectangles, lines and
 //! texts, and both formats draw that scene, so they cannot differ. It refuses to know what it shows (slab caches,
 //! latencies), interaction (the report's front end has it) and files (callers write the bytes).
 //!
@@ -23,17 +23,18 @@ mod bars;
 mod canvas;
 mod colour;
 mod dots;
-mod font;
+pub(crate) mod font;
 mod frame;
 mod histogram;
 mod lines;
 mod number;
+mod pixels;
 mod png;
 mod scene;
 mod stacked;
 pub(crate) mod svg;
 mod thin;
-mod ticks;
+pub(crate) mod ticks;
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,7 @@ pub use frame::Span;
 pub use histogram::Histogram;
 pub use lines::{Line, Lines};
 pub use number::Unit;
+pub use pixels::Pixels;
 pub use png::ChartError;
 pub use scene::{Anchor, Ink, Mark, Point, Scene, Surface};
 pub use stacked::{Layer, Stacked};

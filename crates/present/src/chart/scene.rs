@@ -1,6 +1,7 @@
 //! Owns what a figure is once it is laid out: marks at places. It refuses scales and data: those are spent by now.
 
 use super::colour::Rgb;
+use super::pixels::Pixels;
 use super::png::{self, ChartError};
 use super::svg;
 
@@ -85,6 +86,15 @@ pub enum Mark {
         dashed: bool,
         /// what a pointer is told
         title: String,
+    },
+    /// Very many dots, as an image.
+    Dots {
+        /// upper left corner
+        at: Point,
+        /// pixels of the grid for each of the scene's
+        scale: f64,
+        /// the grid
+        pixels: Pixels,
     },
     /// A text on one line.
     Text {

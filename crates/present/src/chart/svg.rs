@@ -37,6 +37,17 @@ fn element(out: &mut String, mark: &Mark, surface: Surface) {
             );
             writeln!(out, "{}", closed(&shape, "rect", title))
         }
+        Mark::Dots { at, scale, pixels } => {
+            let side = |pixels: usize| number(pixels as f64 / scale);
+            let (x, y, width, height) =
+                (number(at.x), number(at.y), side(pixels.width()), side(pixels.height()));
+            // A grid that cannot be an image is one without pixels.
+            let data = crate::report::base64(&pixels.png().unwrap_or_default());
+            writeln!(
+                out,
+                "<image x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" href=\"data:image/png;base64,{data}\"/>"
+            )
+        }
         Mark::Area { points, ink, title } => {
             let shape = format!("<polygon points=\"{}\" {}", places(points), paint("fill", *ink, surface));
             writeln!(out, "{}", closed(&shape, "polygon", title))

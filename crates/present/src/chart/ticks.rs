@@ -1,7 +1,7 @@
 //! Owns nice ticks: 1, 2 or 5 times a power of ten, as few as fit. It refuses units: scales divide first.
 
 /// The distance between ticks, where about `wanted` of them cover `span`.
-pub(super) fn step(span: f64, wanted: usize) -> f64 {
+pub(crate) fn step(span: f64, wanted: usize) -> f64 {
     if span <= 0.0 || !span.is_finite() {
         return 1.0;
     }

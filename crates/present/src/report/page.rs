@@ -19,6 +19,7 @@ pub(super) struct Page {
     comparisons: Vec<verdicts::View>,
     facts: facts::Table,
     slabs: Vec<crate::slab::SlabSection>,
+    traces: Vec<crate::trace::TraceSection>,
     history: Option<crate::history::HistorySection>,
 }
 
@@ -71,7 +72,11 @@ struct PlanView {
 }
 
 /// The page of an input.
-pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
+pub(super) fn page(
+    input: &ReportInput,
+    history: Option<&History>,
+    traces: &[crate::trace::TraceSection],
+) -> Page {
     let study = input.runs.first().map(|run| &run.record.manifest.study);
     let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
     Page {
@@ -83,6 +88,7 @@ pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
         comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
         slabs: crate::slab::sections(&input.runs),
+        traces: traces.to_vec(),
         history: history.map(crate::history::HistorySection::of),
     }
 }

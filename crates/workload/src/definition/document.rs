@@ -32,6 +32,8 @@ pub struct Definition {
     pub argv: Vec<Argument>,
     /// Whether the first of `argv` is a script for /bin/sh, with the others as `$1`, `$2`, ….
     pub shell: bool,
+    /// Whether the program is linked with optrace and writes a trace where it is told to.
+    pub traced: bool,
     /// Environment variables; templates.
     pub environment: IndexMap<String, String>,
     /// What must be there.
@@ -103,6 +105,8 @@ pub(super) struct Document {
     #[serde(default)]
     pub(super) shell: bool,
     #[serde(default)]
+    traced: bool,
+    #[serde(default)]
     version: Vec<String>,
     #[serde(default, rename = "parameter")]
     pub(super) parameters: IndexMap<String, Parameter>,
@@ -148,6 +152,7 @@ impl Definition {
             install: document.install,
             argv: document.argv,
             shell: document.shell,
+            traced: document.traced,
             environment: document.environment,
             version: document.version,
             brief: document.brief,

@@ -1,6 +1,6 @@
 //! `NAME --key value …`, as definitions write it. A load takes what it knows, and the rest is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,6 +13,8 @@ use super::LoadError;
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) load: String,
+    /// values without a key, before the first key
+    bare: VecDeque<String>,
     given: BTreeMap<String, String>,
     known: Vec<&'static str>,
 }
@@ -21,13 +23,25 @@ impl Options {
     pub(super) fn read(arguments: &[OsString]) -> Result<Self, LoadError> {
         let mut texts = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         let load = texts.next().unwrap_or_default();
-        let mut given = BTreeMap::new();
+        let (mut given, mut bare) = (BTreeMap::new(), VecDeque::new());
         while let Some(text) = texts.next() {
+            if given.is_empty() && !text.starts_with("--") {
+                bare.push_back(text);
+                continue;
+            }
             let key = text.strip_prefix("--").ok_or_else(|| wrong(&text, "arguments are `--key value`"))?;
             let value = texts.next().ok_or_else(|| wrong(key, "its value is missing"))?;
             given.insert(key.to_owned(), value);
         }
-        Ok(Options { load, given, known: Vec::new() })
+        Ok(Options { load, bare, given, known: Vec::new() })
+    }
+
+    /// Keys of the values that stand before the first key, for a load that takes such.
+    pub(super) fn in_order(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            let Some(value) = self.bare.pop_front() else { return };
+            self.given.insert((*key).to_owned(), value);
+        }
     }
 
     /// A value of any type that reads itself.
@@ -82,6 +96,9 @@ impl Options {
 
     /// Whether everything was taken; to be called before measuring.
     pub(super) fn done(&self) -> Result<(), LoadError> {
+        if let Some(text) = self.bare.front() {
+            return Err(wrong(text, "arguments are `--key value`"));
+        }
         match self.given.keys().next() {
             Some(key) => Err(wrong(
                 key,

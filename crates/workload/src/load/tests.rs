@@ -41,6 +41,22 @@ fn every_load_measures_under_every_choice() {
 }
 
 #[test]
+fn random_insertions_reap_by_their_policy() {
+    for mode in ["intsrt", "intord", "strsrt", "strord"] {
+        let result = run(&["drv_rand_ops", "5000", mode, "--seed", "3"]).unwrap();
+        assert_eq!((&result["insertions"], &result["lost"]), (&5000.into(), &0.into()), "{result}");
+        assert!(result["p50_ns"].as_u64() <= result["p999_ns"].as_u64(), "{result}");
+    }
+    // The index is first reaped when it has a hundred nodes of 119 slabs; slabs of the old policy far earlier.
+    let old = run(&["drv_rand_ops", "20000", "intsrt", "--reap", "old:90:0"]).unwrap();
+    let new = run(&["drv_rand_ops", "20000", "intsrt", "--reap", "new:40:30"]).unwrap();
+    assert!(old["reaps"].as_u64().unwrap() > 0 && new["reaps"] == 0, "{old} {new}");
+    let error = run(&["drv_rand_ops", "10", "intsrt", "--reap", "sometimes"]).unwrap_err();
+    assert!(error.contains("no reap policy"), "{error}");
+    assert!(run(&["drv_rand_ops", "10", "intsrt", "more"]).unwrap_err().contains("arguments are"));
+}
+
+#[test]
 fn ordinary_pages_fault_once_each() {
     let result = run(&["page-faults", "--size", "4MiB", "--rounds", "1", "--pages", "ordinary"]).unwrap();
     // Other threads of this test fault, too.

@@ -1,0 +1,142 @@
+//! What happened in operations, and how much of their time it was. Owns the two things that a trace does not say and
+//! that are needed to weigh causes: what a page fault costs, and in which span a thread was off the CPU.
+
+use std::collections::BTreeMap;
+
+use perflab_model::trace::Operations;
+
+use super::times::{Clock, Times, middle};
+
+/// Another thread ran on this one's CPU.
+pub const PREEMPTED: &str = "preempted";
+/// The thread waited: for a lock, a disk, a timer.
+pub const WAITING: &str = "waiting";
+/// A page was not there when touched: `page fault in SPAN` where it lies in one.
+pub const PAGE_FAULT: &str = "page fault";
+
+/// Fewest faults from which their cost is estimated.
+const FEWEST: usize = 8;
+
+/// One cause: where it occurred, and the nanoseconds that it took there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// the span's name, or one of the kernel's causes
+    pub name: String,
+    /// whether the kernel told it and not the program
+    pub kernel: bool,
+    /// place among the operations that are looked at, and nanoseconds; in order
+    pub(super) found: Vec<(u32, i64)>,
+}
+
+impl Cause {
+    pub(super) fn time(&self, at: usize) -> Option<i64> {
+        let place = self.found.binary_search_by_key(&(at as u32), |(at, _)| *at).ok()?;
+        self.found.get(place).map(|(_, time)| *time)
+    }
+}
+
+/// All causes of a trace that occurred at all: spans first, then the kernel's.
+pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Vec<Cause> {
+    let places = |pairs: &mut dyn Iterator<Item = (u32, i64)>| -> Vec<(u32, i64)> {
+        pairs.filter_map(|(row, value)| Some((times.place(row)? as u32, value))).collect()
+    };
+    let mut spans: Vec<Cause> = operations
+        .spans
+        .iter()
+        .map(|span| Cause { name: span.name.clone(), kernel: false, found: places(&mut span.time.iter()) })
+        .collect();
+    let [preempted, waited] =
+        [&operations.preempted, &operations.waited].map(|away| places(&mut away.iter()));
+    let mut away: BTreeMap<u32, i64> = BTreeMap::new();
+    preempted.iter().chain(&waited).for_each(|(at, time)| *away.entry(*at).or_default() += time);
+    away.iter().for_each(|(at, time)| take_from_largest(&mut spans, *at, *time));
+    let faults = faults(&mut spans, &places(&mut operations.faults.iter()), times, &away);
+    let name = |span: Option<&Cause>| {
+        span.map_or(PAGE_FAULT.into(), |span| format!("{PAGE_FAULT} in {}", span.name))
+    };
+    let faults =
+        faults.into_iter().enumerate().map(|(at, found)| (name(spans.get(at)), found)).collect::<Vec<_>>();
+    let kernel = |name: &str, found| Cause { name: name.into(), kernel: true, found };
+    let mut all = spans;
+    all.extend(faults.iter().map(|(name, found)| kernel(name, found.clone())));
+    if clock == Clock::Wall {
+        all.push(kernel(PREEMPTED, preempted));
+        all.push(kernel(WAITING, waited));
+    }
+    all.retain(|cause| !cause.found.is_empty());
+    all
+}
+
+/// Off the CPU was the span that has most of the time: the trace says that it was, and not where.
+fn take_from_largest(spans: &mut [Cause], at: u32, mut time: i64) {
+    let place = |span: &Cause| span.found.binary_search_by_key(&at, |(at, _)| *at).ok();
+    let mut held: Vec<(i64, usize, usize)> = Vec::new();
+    for (index, span) in spans.iter().enumerate() {
+        if let Some(place) = place(span)
+            && let Some((_, ns)) = span.found.get(place)
+        {
+            held.push((*ns, index, place));
+        }
+    }
+    held.sort_unstable_by(|a, b| b.cmp(a));
+    for (ns, index, place) in held {
+        // A span that is shorter than the absence was not the one.
+        if let Some((_, left)) =
+            spans.get_mut(index).and_then(|span| span.found.get_mut(place)).filter(|_| ns >= time)
+        {
+            *left -= time;
+            time = 0;
+        }
+    }
+}
+
+/// The time of page faults, estimated: what an operation with faults takes above the usual one, and its spans above
+/// theirs without, by the fault, in the median. It is taken off the spans in which it lies; for each span, and last for the operation
+/// itself, the faults in it.
+fn faults(
+    spans: &mut [Cause],
+    faults: &[(u32, i64)],
+    times: &Times,
+    away: &BTreeMap<u32, i64>,
+) -> Vec<Vec<(u32, i64)>> {
+    let faulted: BTreeMap<u32, i64> = faults.iter().copied().collect();
+    let without: Vec<i64> = spans
+        .iter()
+        .map(|span| {
+            let clean = span.found.iter().filter(|(at, _)| !faulted.contains_key(at));
+            middle(&mut clean.map(|(_, time)| *time).collect::<Vec<_>>())
+        })
+        .collect();
+    let above = |at: u32, spans: &[Cause]| -> i64 {
+        let usual = spans
+            .iter()
+            .zip(&without)
+            .map(|(span, usual)| span.time(at as usize).map_or(0, |time| time.min(*usual)));
+        times.excess(at as usize) - usual.sum::<i64>()
+    };
+    let alone = faults.iter().filter(|(at, _)| !away.contains_key(at));
+    let mut each: Vec<i64> = alone.map(|(at, count)| above(*at, spans).max(0) / count.max(&1)).collect();
+    let cost = if each.len() < FEWEST { each.iter().copied().min().unwrap_or(0) } else { middle(&mut each) };
+    let mut found = vec![Vec::new(); spans.len() + 1];
+    for (at, count) in faults {
+        let time = (cost * count).min(times.excess(*at as usize));
+        let mut left = time;
+        let mut most = (0, spans.len());
+        for (index, (span, usual)) in spans.iter_mut().zip(&without).enumerate() {
+            let Ok(place) = span.found.binary_search_by_key(at, |(at, _)| *at) else { continue };
+            if let Some((_, ns)) = span.found.get_mut(place) {
+                let taken = (*ns - usual).clamp(0, left);
+                (*ns, left) = (*ns - taken, left - taken);
+                if taken > most.0 {
+                    most = (taken, index);
+                }
+            }
+        }
+        // What no span holds lies in the operation itself.
+        let place = if left > most.0 { spans.len() } else { most.1 };
+        if let Some(found) = found.get_mut(place) {
+            found.push((*at, time));
+        }
+    }
+    found
+}

@@ -1,0 +1,100 @@
+//! Quantiles of many times, and how sure they are. Owns the block bootstrap: neighbouring operations are alike, so
+//! whole blocks of them are drawn; their times are kept as counts in narrow bins, which makes a draw cheap, and intervals are a bin wider on each side.
+
+/// The quantiles that are reported.
+pub(super) const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 0.9999];
+
+/// The values at those shares: the smallest time that at least the share of all do not exceed. Reorders.
+pub(super) fn quantiles(times: &mut [i64]) -> [i64; 4] {
+    SHARES.map(|share| quantile(times, share))
+}
+
+pub(super) fn quantile(times: &mut [i64], share: f64) -> i64 {
+    let at = ((share * times.len() as f64).ceil() as usize).clamp(1, times.len().max(1)) - 1;
+    if times.is_empty() { 0 } else { *times.select_nth_unstable(at).1 }
+}
+
+/// Operations of a block that is drawn as a whole.
+const BLOCK: usize = 4096;
+/// Draws.
+const DRAWS: usize = 400;
+/// Bins for each doubling of the time: one of them is 0.27 % wide.
+const FINE: f64 = 256.0;
+const BINS: usize = 256 * 48;
+
+/// Counts of times, block by block.
+pub(super) struct Blocks {
+    blocks: Vec<Vec<(u16, u32)>>,
+    total: usize,
+}
+
+impl Blocks {
+    pub(super) fn new(times: &[i64]) -> Self {
+        let count = |block: &[i64]| {
+            let mut bins = std::collections::BTreeMap::new();
+            block.iter().for_each(|time| *bins.entry(bin(*time)).or_insert(0) += 1);
+            bins.into_iter().collect()
+        };
+        Blocks { blocks: times.chunks(BLOCK).map(count).collect(), total: times.len() }
+    }
+
+    /// The quantiles of one draw of as many blocks as there are.
+    fn draw(&self, random: &mut u64) -> [f64; 4] {
+        let mut counts = vec![0_u64; BINS];
+        for _ in 0..self.blocks.len() {
+            let at = below(random, self.blocks.len());
+            for (bin, count) in self.blocks.get(at).into_iter().flatten() {
+                if let Some(slot) = counts.get_mut(usize::from(*bin)) {
+                    *slot += u64::from(*count);
+                }
+            }
+        }
+        let total: u64 = counts.iter().sum();
+        SHARES.map(|share| {
+            let wanted = (share * total as f64).ceil().max(1.0) as u64;
+            let mut sum = 0;
+            let at = counts.iter().position(|count| {
+                sum += count;
+                sum >= wanted
+            });
+            value(at.unwrap_or(0))
+        })
+    }
+}
+
+fn bin(time: i64) -> u16 {
+    ((time.max(1) as f64).log2() * FINE).round().clamp(0.0, (BINS - 1) as f64) as u16
+}
+
+fn value(bin: usize) -> f64 {
+    (bin as f64 / FINE).exp2()
+}
+
+/// splitmix64, and Lemire's multiplication for the range.
+fn below(state: &mut u64, end: usize) -> usize {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((u128::from(z ^ (z >> 31)) * end as u128) >> 64) as usize
+}
+
+/// The 95 % interval of the ratio after / before of each quantile; none where there are too few blocks (8) to draw.
+pub(super) fn ratios(before: &Blocks, after: &Blocks) -> Option<[(f64, f64); 4]> {
+    if before.blocks.len() < 8 || after.blocks.len() < 8 || before.total == 0 || after.total == 0 {
+        return None;
+    }
+    let mut random = 2012;
+    let draws: Vec<[f64; 4]> = (0..DRAWS)
+        .map(|_| {
+            let (from, to) = (before.draw(&mut random), after.draw(&mut random));
+            std::array::from_fn(|at| to.get(at).unwrap_or(&0.0) / from.get(at).unwrap_or(&1.0))
+        })
+        .collect();
+    Some(std::array::from_fn(|at| {
+        let mut ratios: Vec<f64> = draws.iter().filter_map(|draw| draw.get(at).copied()).collect();
+        ratios.sort_by(f64::total_cmp);
+        let of = |share: f64| ratios.get((share * (ratios.len() - 1) as f64).round() as usize).copied();
+        let bin = (1.0 / FINE).exp2();
+        (of(0.025).unwrap_or(f64::NAN) / bin, of(0.975).unwrap_or(f64::NAN) * bin)
+    }))
+}

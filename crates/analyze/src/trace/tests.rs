@@ -1,0 +1,170 @@
+//! Made-up traces whose causes are known.
+
+use perflab_model::trace::{NumberColumn, Operations, SpanColumn, Sparse};
+
+use super::*;
+
+/// `n` operations of 300 to 400 ns, in an order that nobody would call a pattern.
+fn quiet(n: usize) -> Operations {
+    let wall = (0..n).map(|at| 300 + (at as i64 * 7919) % 101).collect();
+    Operations {
+        kinds: vec!["insert".into()],
+        kind: vec![0; n],
+        thread: vec![1; n],
+        start: (0..n as i64).map(|at| at * 1000).collect(),
+        wall,
+        ..Operations::default()
+    }
+}
+
+/// Lengthens operations by the time of a span.
+fn with_span(operations: &mut Operations, name: &str, found: &[(u32, i64)]) {
+    for (row, time) in found {
+        operations.wall[*row as usize] += time;
+    }
+    let time: Sparse = found.iter().copied().collect();
+    let count = found.iter().map(|(row, _)| (*row, 1)).collect();
+    operations.spans.push(SpanColumn { name: name.into(), time, count });
+}
+
+fn number(operations: &mut Operations, name: &str, values: impl Iterator<Item = (u32, i64)>) {
+    operations.numbers.push(NumberColumn { name: name.into(), values: values.collect() });
+}
+
+#[test]
+fn causes_are_told_apart_and_nothing_is_hidden() {
+    let mut operations = quiet(100_000);
+    with_span(&mut operations, "reap", &(0..60).map(|n| (50_000 + n * 700, 20_000)).collect::<Vec<_>>());
+    with_span(&mut operations, "allocate", &(0..30).map(|n| (n * 3001 + 11, 9_000)).collect::<Vec<_>>());
+    // Two halves, neither of which is half of the excess: mixed; and one that nothing explains.
+    with_span(&mut operations, "a", &[(77, 4_000)]);
+    with_span(&mut operations, "b", &[(77, 4_500)]);
+    with_span(&mut operations, "c", &[(77, 4_500)]);
+    operations.wall[99_000] += 50_000;
+    let report = analyze(&operations, &Options::default()).unwrap();
+    assert_eq!(report.outlier_count, 60 + 30 + 1 + 1);
+    let (reap, allocate) = (report.cause("reap").unwrap(), report.cause("allocate").unwrap());
+    assert_eq!((reap.share.outliers, allocate.share.outliers), (60, 30));
+    assert_eq!((report.mixed.outliers, report.unexplained.outliers), (1, 1));
+    assert_eq!((reap.precision, allocate.precision), (1.0, 1.0));
+    assert!((reap.recall - 60.0 / 92.0).abs() < 1e-12 && (reap.lift - 100_000.0 / 92.0).abs() < 1e-6);
+    let shares: f64 = report.causes.iter().map(|cause| cause.share.coverage).sum();
+    assert!((shares + report.mixed.coverage + report.unexplained.coverage - 1.0).abs() < 1e-12);
+    // Excess of a reap is its time plus what its operation was above the median: 20,000 of 20,050 and less.
+    let excess: i64 = report.outliers.iter().map(|outlier| outlier.excess).sum();
+    assert!((reap.share.excess - 60.0 * 20_000.0 / excess as f64).abs() < 0.01);
+    assert!(reap.without[3] < report.quantiles[3]);
+}
+
+#[test]
+fn an_onset_names_what_crossed_its_threshold() {
+    let mut operations = quiet(200_000);
+    let reaps: Vec<(u32, i64)> = (0..400).map(|n| (120_345 + n * 199, 15_000)).collect();
+    with_span(&mut operations, "reap", &reaps);
+    number(&mut operations, "elements", (0..200_000).map(|row| (row, i64::from(row))));
+    number(&mut operations, "slabs", (0..200_000 / 90).map(|n| (n * 90 + 5, i64::from(n) + 1)));
+    // A hundredth node at the onset.
+    number(&mut operations, "nodes", (0..160).map(|n| (n * 1_200 + 1_545, i64::from(n) + 1)));
+    number(&mut operations, "saved", reaps.iter().map(|(row, _)| (*row, i64::from(row % 2))));
+    let report = analyze(&operations, &Options::default()).unwrap();
+    let onset = report.onsets.iter().find(|onset| onset.cause == "reap").unwrap();
+    assert_eq!((onset.row, onset.rate_before), (120_345, 0.0));
+    let crossing = onset.crossed.as_ref().unwrap();
+    assert_eq!(
+        (crossing.number.as_str(), crossing.from, crossing.to, crossing.holds),
+        ("nodes", 99, 100, 1.0)
+    );
+    assert!(onset.state.contains(&("elements".into(), 120_345)));
+    let efficiency = &report.efficiencies[0];
+    assert_eq!((efficiency.cause.as_str(), efficiency.operations, efficiency.saved), ("reap", 400, 200));
+    assert_eq!((efficiency.in_vain, efficiency.time), (200, 400 * 15_000));
+    let text = sentences(&report).join("\n");
+    assert!(
+        text.contains("`reap` sets in at operation 120,345, from never to one in 199 operations"),
+        "{text}"
+    );
+    assert!(text.contains("`nodes` went from 99 to 100 for the first time"), "{text}");
+}
+
+#[test]
+fn a_steady_cause_has_no_onset_but_a_period_and_modes() {
+    let mut operations = quiet(100_000);
+    let mut found = Vec::new();
+    for n in 0..1000_u32 {
+        // Every fourth touches a new page, every 100th grows the heap.
+        let time = if n % 100 == 99 {
+            16_000
+        } else if n % 4 == 3 {
+            2_400
+        } else {
+            70
+        };
+        found.push((n * 100 + n * 37 % 50, time + i64::from(n * 31 % 17)));
+    }
+    with_span(&mut operations, "allocate", &found);
+    let report = analyze(&operations, &Options::default()).unwrap();
+    assert!(report.onsets.is_empty(), "{:?}", report.onsets);
+    let modes: Vec<(usize, i64)> = report.modes.iter().map(|mode| (mode.count, mode.time / 10)).collect();
+    assert!(matches!(modes.as_slice(), [(750, 7), (240, 240), (10, 1601)]), "{:?}", report.modes);
+}
+
+#[test]
+fn a_fault_is_taken_off_the_span_in_which_it_lies() {
+    let mut operations = quiet(100_000);
+    let found: Vec<(u32, i64)> = (0..800).map(|n| (n * 120, if n % 4 == 0 { 5_070 } else { 70 })).collect();
+    with_span(&mut operations, "allocate", &found);
+    operations.faults = (0..200).map(|n| (n * 480, 1)).collect();
+    let report = analyze(&operations, &Options { quantile: 0.99, ..Options::default() }).unwrap();
+    let (fault, allocate) =
+        (report.cause("page fault in allocate").unwrap(), report.cause("allocate").unwrap());
+    assert_eq!((fault.operations, fault.share.outliers, allocate.share.outliers), (200, 200, 0));
+    assert!((4_900..5_150).contains(&(fault.time / 200)), "{fault:?}");
+    assert!(allocate.longest < 300, "{allocate:?}");
+}
+
+#[test]
+fn time_off_the_cpu_counts_on_the_wall_only() {
+    let mut operations = quiet(50_000);
+    operations.wall[10_000] += 4_000_000;
+    operations.preempted.push(10_000, 4_000_000);
+    operations.wall[20_000] += 200_000;
+    operations.waited.push(20_000, 200_000);
+    let cpu = analyze(&operations, &Options::default()).unwrap();
+    assert_eq!((cpu.outlier_count, cpu.off_cpu), (0, (4_200_000, 2)));
+    let wall = analyze(&operations, &Options { clock: Clock::Wall, ..Options::default() }).unwrap();
+    let names: Vec<&str> = wall.outliers.iter().map(|outlier| wall.name(outlier)).collect();
+    assert_eq!(names, [PREEMPTED, WAITING]);
+}
+
+#[test]
+fn growth_makes_no_outliers_and_broken_clocks_are_left_out() {
+    let mut operations = quiet(60_000);
+    for (row, wall) in operations.wall.iter_mut().enumerate() {
+        *wall += row as i64;
+    }
+    operations.wall[30_000] = i64::MAX / 2;
+    operations.flags.push(30_000, Operations::BACKWARDS);
+    let report = analyze(&operations, &Options::default()).unwrap();
+    assert_eq!((report.operations, report.outlier_count), (59_999, 0));
+    let none = Options { operation: Some("inser".into()), ..Options::default() };
+    assert!(analyze(&operations, &none).unwrap_err().to_string().contains("insert"));
+    assert!(matches!(analyze(&Operations::default(), &Options::default()), Err(TraceError::Empty { .. })));
+}
+
+#[test]
+fn a_change_is_seen_and_its_absence_too() {
+    let before = {
+        let mut operations = quiet(100_000);
+        with_span(&mut operations, "reap", &(0..500).map(|n| (n * 200, 20_000)).collect::<Vec<_>>());
+        analyze(&operations, &Options::default()).unwrap()
+    };
+    let after = analyze(&quiet(100_000), &Options::default()).unwrap();
+    let found = compare(("old", "new"), &before, &after);
+    let [p50, _, p999, ..] = found.quantiles.as_slice() else { panic!("{found:?}") };
+    assert!(!p50.is_clear() && p999.is_clear() && p999.ratio() < 0.05, "{found:?}");
+    assert_eq!(
+        (found.above.1, found.causes[0].name.as_str(), found.causes[0].operations),
+        (0, "reap", (500, 0))
+    );
+    assert!(compared(&found)[0].contains("p99.9 20.4 µs to 400 ns"), "{:?}", compared(&found));
+}

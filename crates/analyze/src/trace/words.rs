@@ -1,0 +1,266 @@
+//! The answer in sentences, each with its numbers: what a person would say who had looked at the pictures for an hour.
+
+use super::compare::{Change, Comparison};
+use super::onset::Onset;
+use super::pattern::{Efficiency, Mode, Period};
+use super::report::Report;
+use super::times::Clock;
+
+/// What one trace says.
+pub fn sentences(report: &Report) -> Vec<String> {
+    let mut all = vec![overview(report)];
+    all.extend(off_cpu(report));
+    all.extend(report.causes.iter().filter(|cause| cause.share.outliers > 0).map(|cause| {
+        format!(
+            "`{}` dominates {} of {} outliers ({}) and is {} of their excess time; without it p99.9 would be {} instead of {}.",
+            cause.name,
+            count(cause.share.outliers),
+            count(report.outlier_count),
+            percent(cause.share.coverage),
+            percent(cause.share.excess),
+            time(cause.without[2]),
+            time(report.quantiles[2]),
+        )
+    }));
+    all.extend((report.unexplained.outliers > 0).then(|| unexplained(report)));
+    all.extend(report.onsets.iter().map(onset));
+    all.extend(report.efficiencies.iter().map(efficiency));
+    all.extend(modes(report));
+    all.extend(report.periods.iter().map(period));
+    all.extend(doubts(report));
+    all
+}
+
+fn overview(report: &Report) -> String {
+    let clock = match report.clock {
+        Clock::OnCpu => "on the CPU",
+        Clock::Wall => "by the clock on the wall",
+    };
+    format!(
+        "{} operations `{}` took {} {clock}: p50 {}, p99 {}, p99.9 {}, the longest {}. {} outliers (above {} and ten times \
+         the spread around them) took {} of that time.",
+        count(report.operations),
+        report.operation,
+        time(report.time),
+        time(report.quantiles[0]),
+        time(report.quantiles[1]),
+        time(report.quantiles[2]),
+        time(report.longest),
+        count(report.outlier_count),
+        time(report.limit),
+        percent(report.outlier_time),
+    )
+}
+
+fn off_cpu(report: &Report) -> Option<String> {
+    let (away, operations) = report.off_cpu;
+    (away > 0 && report.clock == Clock::OnCpu).then(|| {
+        format!(
+            "In {} operations the thread was off the CPU for {} in all, which is in no time here (`--clock wall` shows it).",
+            count(operations),
+            time(away)
+        )
+    })
+}
+
+fn unexplained(report: &Report) -> String {
+    format!(
+        "{} outliers ({}) are explained by nothing that was traced: a cache or TLB miss, an interrupt, or the host of this \
+         virtual machine.",
+        count(report.unexplained.outliers),
+        percent(report.unexplained.coverage)
+    )
+}
+
+fn onset(onset: &Onset) -> String {
+    let state: Vec<String> =
+        onset.state.iter().map(|(name, value)| format!("{name} {}", grouped(*value))).collect();
+    let before = if onset.rate_before > 0.0 {
+        format!("from one in {} operations to one in {}", each(onset.rate_before), each(onset.rate_after))
+    } else {
+        format!("from never to one in {} operations", each(onset.rate_after))
+    };
+    let crossed = onset.crossed.as_ref().map_or(String::new(), |crossing| {
+        format!(
+            " Right there `{}` went from {} to {} for the first time; it was beyond {} in {} of the occurrences since.",
+            crossing.number,
+            grouped(crossing.from),
+            grouped(crossing.to),
+            grouped(crossing.from),
+            percent(crossing.holds)
+        )
+    });
+    let state = if state.is_empty() { String::new() } else { format!(" (then: {})", state.join(", ")) };
+    format!("`{}` sets in at operation {}, {before}{state}.{crossed}", onset.cause, grouped(onset.row.into()))
+}
+
+fn efficiency(efficiency: &Efficiency) -> String {
+    let price = match efficiency.saved {
+        0 => "and saved nothing".to_owned(),
+        saved => format!(
+            "and saved {}: {:.2} each time, {} for each",
+            grouped(saved),
+            saved as f64 / efficiency.operations.max(1) as f64,
+            time(efficiency.time / saved)
+        ),
+    };
+    format!(
+        "`{}` ran in {} operations for {} {price} (`{}`); {} times it saved none.",
+        efficiency.cause,
+        count(efficiency.operations),
+        time(efficiency.time),
+        efficiency.number,
+        count(efficiency.in_vain)
+    )
+}
+
+fn modes(report: &Report) -> Vec<String> {
+    let mut names: Vec<&str> = report.modes.iter().map(|mode| mode.cause.as_str()).collect();
+    names.dedup();
+    let said = |name: &str| {
+        let of = report.modes.iter().filter(|mode| mode.cause == name);
+        let parts: Vec<String> = of
+            .map(|mode: &Mode| {
+                format!("{} ({}, {})", time(mode.time), count(mode.count), percent(mode.share))
+            })
+            .collect();
+        format!("`{name}` is {} mechanisms by its time: {}.", parts.len(), parts.join(", "))
+    };
+    names.into_iter().map(said).collect()
+}
+
+fn period(period: &Period) -> String {
+    let which = match period.longer_than {
+        0 => format!("`{}`", period.cause),
+        limit => format!("`{}` of more than {}", period.cause, time(limit)),
+    };
+    let of = if period.of == "operation" { "operation".into() } else { format!("`{}`", period.of) };
+    format!(
+        "{which} comes with every {} {of} ({} of the intervals).",
+        nth(period.every),
+        percent(period.share)
+    )
+}
+
+fn doubts(report: &Report) -> Vec<String> {
+    let told = &report.told;
+    let mut all = Vec::new();
+    all.extend(
+        told.cut
+            .as_ref()
+            .map(|reason| format!("The trace is not whole: {reason}. What is before that is used.")),
+    );
+    all.extend((told.lost > 0).then(|| format!("The tracer lost {} operations.", told.lost)));
+    all.extend(
+        (told.backwards > 0)
+            .then(|| format!("In {} operations the clock ran backwards; they are left out.", told.backwards)),
+    );
+    all.extend((told.beyond > 0).then(|| format!("{} operations had more spans or numbers than the tracer holds; the rest is time of the span around.", told.beyond)));
+    all.extend(
+        (told.unbalanced > 0)
+            .then(|| format!("In {} operations `leave` and `enter` did not match.", told.unbalanced)),
+    );
+    all.extend(told.refused.map(|errno| {
+        format!(
+            "The kernel refused its events (errno {errno}): page faults and time off the CPU are not known. As root, or with \
+             kernel.perf_event_paranoid at 2 or below, they are."
+        )
+    }));
+    all.extend(
+        (told.events_lost > 0)
+            .then(|| format!("The kernel had no room for {} of its events.", told.events_lost)),
+    );
+    all
+}
+
+/// What two traces say about a change.
+pub fn compared(comparison: &Comparison) -> Vec<String> {
+    let (before, after) = &comparison.names;
+    let changes: Vec<String> = comparison.quantiles.iter().map(change).collect();
+    let mut all = vec![
+        format!("From {before} to {after}: {}.", changes.join("; ")),
+        format!(
+            "Above {} (the outliers' limit of {before}) are {} operations of {before} and {} of {after}; all operations took {} \
+             and {}.",
+            time(comparison.limit),
+            count(comparison.above.0),
+            count(comparison.above.1),
+            time(comparison.time.0),
+            time(comparison.time.1)
+        ),
+    ];
+    all.extend(comparison.causes.iter().filter(|cause| cause.outliers != (0, 0)).map(|cause| {
+        format!(
+            "`{}` dominates {} of those in {before} and {} in {after}.",
+            cause.name,
+            count(cause.outliers.0),
+            count(cause.outliers.1)
+        )
+    }));
+    all
+}
+
+fn change(change: &Change) -> String {
+    let interval = change.interval.map_or(String::new(), |(low, high)| {
+        let clear = if change.is_clear() { "" } else { ", no clear change" };
+        format!(" (× {:.3}, 95 %: {low:.3} to {high:.3}{clear})", change.ratio())
+    });
+    format!("{} {} to {}{interval}", change.name, time(change.before), time(change.after))
+}
+
+/// Nanoseconds for people, three digits that count.
+pub(super) fn time(ns: i64) -> String {
+    let value = ns as f64;
+    let (divisor, unit) = match ns.abs() {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1e3, "µs"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let scaled = value / divisor;
+    let decimals = if scaled < 10.0 {
+        2
+    } else if scaled < 100.0 {
+        1
+    } else {
+        0
+    };
+    format!("{scaled:.decimals$} {unit}")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn count(number: usize) -> String {
+    grouped(number as i64)
+}
+
+/// Digits in groups of three.
+pub(super) fn grouped(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if number < 0 { format!("−{out}") } else { out }
+}
+
+fn each(rate: f64) -> String {
+    let each = 1.0 / rate;
+    if each < 10.0 { format!("{each:.1}") } else { grouped(each.round() as i64) }
+}
+
+fn nth(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{}{ending}", grouped(number.into()))
+}

@@ -1,0 +1,43 @@
+//! Traces that workloads write of themselves: where they may, and what becomes of them. The file lies outside the
+//! scratch directory, which goes before a consumer has seen the event; whoever records takes it away.
+
+use std::path::PathBuf;
+
+use perflab_model::{Slot, What};
+use perflab_workload::Definition;
+
+use super::station::Station;
+use crate::ConductError;
+
+/// The variable that tells the workload where to write, for one that does.
+pub(super) fn variable(
+    station: &Station<'_>,
+    index: u32,
+    definition: &Definition,
+) -> Option<(String, String)> {
+    let file = || file(station, index).to_string_lossy().into_owned();
+    definition.traced.then(|| (perflab_workload::TRACE_VARIABLE.to_owned(), file()))
+}
+
+fn file(station: &Station<'_>, index: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("perflab-{}-{index}.optrace", station.manifest.id))
+}
+
+/// Says that a trace was written. A warm-up's is nobody's.
+pub(super) fn tell(
+    station: &Station<'_>,
+    index: u32,
+    slot: &Slot,
+    definition: &Definition,
+) -> Result<(), ConductError> {
+    let file = file(station, index);
+    if !definition.traced || !file.exists() {
+        return Ok(());
+    }
+    if slot.warmup {
+        // One that stays costs room and nothing else.
+        let _ = std::fs::remove_file(file);
+        return Ok(());
+    }
+    station.stream.send(What::Traced { slot: index, tracer: "optrace".into(), file })
+}

@@ -1,0 +1,166 @@
+//! `perflab trace`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `perflab trace`
+#[derive(Debug, Args)]
+pub struct Trace {
+    #[command(subcommand)]
+    pub verb: TraceVerb,
+}
+
+/// The verbs of the tracing instrument.
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    /// Run a program that is linked with optrace, and keep every operation
+    Run(Run),
+    /// Take a trace file into the archive that a program wrote (OPTRACE_FILE names it)
+    Import(Import),
+    /// Show the slowest operations, each with what happened in it
+    Show(Show),
+    /// Say what makes the slow ones slow: causes, onsets, thresholds, prices
+    Causes(Causes),
+    /// Draw every operation as a dot, with the times of spans, or each outlier in the colour of its cause
+    Plot(Plot),
+    /// Compare two traces, or the levels of a factor within a run
+    Compare(Compare),
+}
+
+/// `perflab trace run`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab trace run -- perflab load drv_rand_ops 1416100 intsrt --reap old
+  perflab trace run --label before -- ./my-program
+
+The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C with
+optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
+pub struct Run {
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `perflab trace import`
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file
+    pub file: PathBuf,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// Which time of an operation counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// time on the CPU
+    #[default]
+    Cpu,
+    /// time as the caller feels it, waiting and other processes included
+    Wall,
+}
+
+/// Which operations of a run.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
+    #[arg(long, value_name = "SLOT")]
+    pub slot: Option<u32>,
+    /// Which kind of operation; the most frequent where left out
+    #[arg(long, value_name = "NAME")]
+    pub operation: Option<String>,
+    /// Which time counts
+    #[arg(long, value_enum, default_value_t)]
+    pub clock: ClockName,
+    /// Outliers are above this quantile, and above ten times the spread around them
+    #[arg(long, value_name = "SHARE", default_value_t = 0.999)]
+    pub above: f64,
+}
+
+/// `perflab trace show`
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: Which,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+}
+
+/// `perflab trace causes`
+#[derive(Debug, Args)]
+pub struct Causes {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// How times are spread over the axis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum SpreadName {
+    /// by their logarithm: what is small is seen too
+    #[default]
+    Log,
+    /// as they are
+    Linear,
+}
+
+/// `perflab trace plot`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples (the four pictures of the slab-list study):
+  perflab trace plot old --axis linear -o 1.png
+  perflab trace plot old --axis linear --with reap,reap-index -o 2.png
+  perflab trace plot old --axis linear --with reap,reap-index --with allocate -o 3.png
+  perflab trace plot new --axis linear --with reap,reap-index --with allocate --like old -o 4.png")]
+pub struct Plot {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    #[command(flatten)]
+    pub which: Which,
+    /// FILE.png (2160 x 1920) or FILE.svg
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// How times are spread over the axis
+    #[arg(long, value_enum, default_value_t)]
+    pub axis: SpreadName,
+    /// Draw the times of these spans too, in a colour of their own (may be repeated); without it, each outlier has
+    /// the colour of its cause
+    #[arg(long, value_name = "SPAN,…")]
+    pub with: Vec<String>,
+    /// The number that is the horizontal axis
+    #[arg(long, value_name = "NUMBER", default_value = "elements")]
+    pub over: String,
+    /// Take the vertical axis from this run
+    #[arg(long, value_name = "RUN")]
+    pub like: Option<String>,
+}
+
+/// `perflab trace compare`
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The baseline, then the candidate; with --by, one run
+    #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Compare the levels of this factor within the run, the first level being the baseline
+    #[arg(long, value_name = "FACTOR")]
+    pub by: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
+    /// Exit with 5 where this quantile clearly rose by more than a change: `p99.9:5%`
+    #[arg(long, value_name = "QUANTILE:CHANGE")]
+    pub fail_if: Option<String>,
+}

@@ -1,0 +1,28 @@
+//! `perflab trace`: every operation of a program, and what makes the slow ones slow.
+
+mod causes;
+mod compare;
+mod import;
+mod plot;
+mod record;
+mod sections;
+mod show;
+mod stored;
+
+pub use sections::{conclusions, sections};
+
+use crate::arguments::trace::TraceVerb;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Carries out a verb of the tracing instrument.
+pub fn run(context: &Context, verb: &TraceVerb) -> anyhow::Result<Exit> {
+    match verb {
+        TraceVerb::Run(wanted) => record::record(context, wanted),
+        TraceVerb::Import(wanted) => import::import(context, wanted),
+        TraceVerb::Show(wanted) => show::show(context, wanted),
+        TraceVerb::Causes(wanted) => causes::causes(context, wanted),
+        TraceVerb::Plot(wanted) => plot::plot(context, wanted),
+        TraceVerb::Compare(wanted) => compare::compare(context, wanted),
+    }
+}

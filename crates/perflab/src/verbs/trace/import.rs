@@ -1,0 +1,14 @@
+//! `perflab trace import`
+
+use perflab_archive::import::import_trace;
+
+use crate::arguments::trace::Import;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Makes a run of a trace file.
+pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
+    let run = import_trace(&context.archive()?, &wanted.file, wanted.label.clone())?;
+    super::record::say_told(context, &run)?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,40 @@
+//! `perflab trace plot`
+
+use perflab_present::trace::{Picture, Spread, picture, range};
+
+use super::stored::analyzed;
+use crate::arguments::trace::{Plot, SpreadName};
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::slab::output;
+
+/// Draws every operation of an iteration.
+pub fn plot(context: &Context, wanted: &Plot) -> anyhow::Result<Exit> {
+    let (operations, report) = analyzed(context, &wanted.run, &wanted.which)?;
+    let with: Vec<Vec<String>> = wanted
+        .with
+        .iter()
+        .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
+        .collect();
+    for name in with.iter().flatten() {
+        if !operations.spans.iter().any(|span| span.name == *name) {
+            let names = operations.spans.iter().map(|span| span.name.as_str());
+            let hint = perflab_model::nearest::hint(name, names);
+            return Err(Usage::new(format!("--with {name}: no such span in the trace"), hint).into());
+        }
+    }
+    let other = wanted.like.as_ref().map(|run| analyzed(context, run, &wanted.which)).transpose()?;
+    let wanted_picture = Picture {
+        title: format!("Every operation of {}", wanted.run),
+        spread: match wanted.axis {
+            SpreadName::Log => Spread::Log,
+            SpreadName::Linear => Spread::Linear,
+        },
+        causes: with.is_empty(),
+        with,
+        over: Some(wanted.over.clone()),
+        range: other.as_ref().map(|(_, other)| range(&[other, &report])),
+    };
+    output::plot(context, Some(&wanted.output), || picture(&operations, &report, &wanted_picture))?;
+    Ok(Exit::Fine)
+}
