@@ -15,8 +15,24 @@ const PAGES: &[(&str, &str, &[&str])] = &[
 
 /// Verbs whose `--help` is a page.
 const VERBS: &[&str] = &[
-    "", "run", "compare", "history", "guard", "plan", "aa", "report", "show", "import", "export", "study",
-    "workload", "vm boot", "kernel", "prune",
+    "",
+    "run",
+    "compare",
+    "history",
+    "guard",
+    "plan",
+    "aa",
+    "report",
+    "show",
+    "import",
+    "export",
+    "study",
+    "workload",
+    "vm boot",
+    "kernel",
+    "trace causes",
+    "trace plot",
+    "prune",
 ];
 
 /// Writes all pages with the perflab that cargo builds.
