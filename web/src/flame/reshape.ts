@@ -73,7 +73,7 @@ class Merging {
   private readonly functions: number;
 
   constructor(sides: number, private readonly from: Tree, root = from.fn[0]!) {
-    this.raw = { parent: [-1], fn: [root], category: [from.category[0]!], origin: [root === from.fn[0] ? from.origin[0]! : -1] };
+    this.raw = { parent: [-1], fn: [root], category: [from.category[Math.max(0, from.fn.indexOf(root))]!], origin: [root === from.fn[0] ? from.origin[0]! : -1] };
     this.own = Array.from({ length: sides }, () => [0]);
     this.functions = from.fn.reduce((most, fn) => Math.max(most, fn), 0) + 1;
   }
