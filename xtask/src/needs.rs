@@ -42,6 +42,7 @@ const PACKAGES: &[Package] = &[
     package("seabios", "qemu-system-x86_64"),
     package("iproute2", "ip"),
     package("xz-utils", "xz"),
+    package("zstd", "zstd"),
     package("gcc", "gcc"),
     package("make", "make"),
     package("python3-venv", "python3"),

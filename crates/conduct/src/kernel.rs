@@ -14,7 +14,7 @@ mod recipe;
 pub use cache::cache_directory;
 pub use image::Kernel;
 pub use modules::{Module, Modules};
-pub use recipe::{Build, Package, Recipe, Recipes, Source};
+pub use recipe::{Build, Package, Recipe, Recipes, Source, find};
 
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! A recipe: one TOML file that says how a kernel is had.
 
+use std::path::Path;
+
 use perflab_model::study::Source as Text;
 use perflab_model::{Problem, Problems, nearest};
 use serde::Deserialize;
@@ -29,6 +31,33 @@ pub enum Source {
     Package(Package),
     /// Sources, configured and built.
     Build(Build),
+}
+
+impl Source {
+    /// What `perflab kernel` calls the way to it.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Source::Package(_) => "fetch",
+            Source::Build(_) => "build",
+        }
+    }
+}
+
+/// The kernel that the user means: an image's path, or the name of a recipe that was carried out. The modules of an
+/// image may be named.
+///
+/// # Errors
+/// There is no such kernel, or not yet.
+pub fn find(name: &str, modules: Option<&Path>) -> Result<Kernel, KernelError> {
+    if Path::new(name).is_file() {
+        return Kernel::open(Path::new(name), modules);
+    }
+    let recipes = Recipes::shipped()?;
+    let recipe = recipes.get(name)?;
+    recipe.kept().ok_or_else(|| KernelError::Unknown {
+        name: name.into(),
+        hint: format!("its recipe was not carried out yet: `perflab kernel {} {name}`", recipe.source.verb()),
+    })
 }
 
 /// `[package]`

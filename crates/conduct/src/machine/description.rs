@@ -1,6 +1,6 @@
 //! What a guest is made of.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use perflab_model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,21 @@ pub struct Disk {
     pub cache: String,
     /// Whether changes are thrown away at the end.
     pub snapshot: bool,
+}
+
+impl RootKind {
+    /// As it is written: `host`, `bare` (with these programs), or a disk image as IMAGE or IMAGE:PARTITION.
+    pub fn parse(text: &str, programs: &[String]) -> Option<RootKind> {
+        match text {
+            "host" => Some(RootKind::Host),
+            "bare" => Some(RootKind::Bare { programs: programs.to_vec() }),
+            image => {
+                let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
+                let partition = partition.parse().ok().filter(|_| Path::new(path).is_file())?;
+                Some(RootKind::Image { disk: Disk::thrown_away(path), partition })
+            }
+        }
+    }
 }
 
 impl Disk {

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{Place, Started};
 use crate::init::Work;
-use crate::kernel::{Kernel, KernelError, Recipes};
+use crate::kernel;
 use crate::machine::boot::Surroundings;
 use crate::machine::{Guest, Machine, MachineError, RootKind, boot};
 use crate::{Host, Stop};
@@ -21,6 +21,8 @@ const MOST: usize = 256 << 10;
 #[derive(Debug)]
 struct Running {
     guest: Option<Guest>,
+    /// What it boots, and how its code is run: the first line of what is kept of it.
+    how: String,
     _logs: TempDir,
 }
 
@@ -31,7 +33,7 @@ impl Place for Running {
         drop(guest);
         let mut text = fs::read(console).unwrap_or_default();
         text.drain(..text.len().saturating_sub(MOST));
-        String::from_utf8_lossy(&text).into_owned()
+        format!("{}\n{}", self.how, String::from_utf8_lossy(&text))
     }
 }
 
@@ -48,13 +50,15 @@ pub(super) fn start(
         Surroundings { perflab: &host.perflab, logs: logs.path(), work: Work::Agent, stays: false, stop };
     let guest = boot(&machine, &around)?;
     let channel = guest.channel().map_err(MachineError::file("the agent's socket"))?;
-    Ok(Started { channel, place: Box::new(Running { guest: Some(guest), _logs: logs }) })
+    let chosen = guest.chosen();
+    let how = format!("perflab: {}, run by {} ({})", guest.note().kernel, chosen.accelerator, chosen.because);
+    Ok(Started { channel, place: Box::new(Running { guest: Some(guest), how, _logs: logs }) })
 }
 
 fn described(name: &str, target: &TargetUse) -> Result<Machine, MachineError> {
-    let kernel =
-        kernel(target.kernel.as_deref().unwrap_or_default(), target.modules.as_deref().map(Path::new))?;
-    let mut machine = Machine::new(name, kernel);
+    let modules = target.modules.as_deref().map(Path::new);
+    let mut machine =
+        Machine::new(name, kernel::find(target.kernel.as_deref().unwrap_or_default(), modules)?);
     machine.append = target.append.clone();
     machine.cpus = target.cpus.unwrap_or(machine.cpus);
     machine.memory =
@@ -64,15 +68,4 @@ fn described(name: &str, target: &TargetUse) -> Result<Machine, MachineError> {
     }
     machine.pin = target.pin.clone();
     Ok(machine)
-}
-
-fn kernel(name: &str, modules: Option<&Path>) -> Result<Kernel, KernelError> {
-    if Path::new(name).is_file() {
-        return Kernel::open(Path::new(name), modules);
-    }
-    let kept = Recipes::shipped()?.get(name)?.kept();
-    kept.ok_or_else(|| KernelError::Unknown {
-        name: name.into(),
-        hint: "its recipe was not carried out yet: `perflab kernel list` says how to get it".into(),
-    })
 }

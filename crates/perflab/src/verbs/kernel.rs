@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perflab_conduct::kernel::{Kernel, KernelError, Recipe, Recipes, Source};
+use perflab_conduct::kernel::{Kernel, Recipes, Source};
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::vm::{self, KernelVerb};
@@ -19,32 +19,11 @@ pub fn run(context: &Context, wanted: &vm::Kernel) -> anyhow::Result<Exit> {
     }
 }
 
-/// The kernel that the user means: an image's path, or a recipe's name.
-pub fn find(name: &str, modules: Option<&Path>) -> anyhow::Result<Kernel> {
-    if Path::new(name).is_file() {
-        return Ok(Kernel::open(Path::new(name), modules)?);
-    }
-    let recipes = Recipes::shipped()?;
-    let recipe = recipes.get(name)?;
-    let verb = verb(recipe);
-    Ok(recipe.kept().ok_or_else(|| KernelError::Unknown {
-        name: name.into(),
-        hint: format!("its recipe was not carried out yet: `perflab kernel {verb} {name}`"),
-    })?)
-}
-
-fn verb(recipe: &Recipe) -> &'static str {
-    match recipe.source {
-        Source::Package(_) => "fetch",
-        Source::Build(_) => "build",
-    }
-}
-
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let mut grid = Grid::new(["kernel", "what", "here", "to get it"].map(Column::left));
     for recipe in Recipes::shipped()?.iter() {
         let here = recipe.kept().map_or_else(|| "no".into(), |kernel| kernel.release);
-        let get = format!("perflab kernel {} {}", verb(recipe), recipe.name);
+        let get = format!("perflab kernel {} {}", recipe.source.verb(), recipe.name);
         grid.add(
             [recipe.name.clone(), recipe.title.clone(), here, get].map(|text| Cell::from(text.as_str())),
         );
@@ -84,7 +63,7 @@ fn show(context: &Context, name: &str) -> anyhow::Result<Exit> {
 fn make(context: &Context, name: &str, asked: &str) -> anyhow::Result<Exit> {
     let recipes = Recipes::shipped()?;
     let recipe = recipes.get(name)?;
-    let verb = verb(recipe);
+    let verb = recipe.source.verb();
     if verb != asked {
         let what = format!("the kernel `{name}` is not to be had by `{asked}`");
         return Err(Usage::new(what, format!("run `perflab kernel {verb} {name}`")).into());

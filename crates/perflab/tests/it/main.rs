@@ -6,6 +6,7 @@ mod bad_input;
 mod compare;
 mod documents;
 mod flame;
+mod guests;
 mod history;
 mod interrupted;
 mod laboratory;

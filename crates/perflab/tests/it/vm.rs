@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use crate::laboratory::{Said, is_root, said, skip};
 
 /// A laboratory whose guests are nobody else's.
-struct Guests {
+pub struct Guests {
     home: tempfile::TempDir,
 }
 
 impl Guests {
     /// None, said visibly, where the machine cannot boot guests.
-    fn new(test: &str) -> Option<Guests> {
+    pub fn new(test: &str) -> Option<Guests> {
         let qemu = Command::new("qemu-system-x86_64").arg("--version").output().is_ok();
         if !qemu || !is_root() {
             skip(test, "needs qemu-system-x86 and root");
@@ -24,6 +24,11 @@ impl Guests {
         }
         kernel();
         Some(Guests { home: tempfile::Builder::new().prefix("pv").tempdir().unwrap() })
+    }
+
+    /// Where their folders are.
+    pub fn home(&self) -> &Path {
+        self.home.path()
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -72,7 +77,7 @@ impl Guests {
         left
     }
 
-    fn nothing_is_left(&self) {
+    pub fn nothing_is_left(&self) {
         // A killed process takes a moment to go.
         let begun = Instant::now();
         while !self.left().is_empty() && begun.elapsed() < Duration::from_secs(10) {

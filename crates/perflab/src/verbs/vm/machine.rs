@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use perflab_conduct::kernel;
 use perflab_conduct::machine::{Disk, Machine, Node, RootKind, Wish};
 use perflab_model::Bytes;
 
 use crate::arguments::vm::{AcceleratorName, Boot};
 use crate::exit::Usage;
-use crate::verbs::kernel;
 
 /// The machine that the user describes.
 pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
@@ -48,28 +48,14 @@ fn size(text: &str) -> Result<Bytes, Usage> {
 }
 
 fn root(wanted: &Boot) -> Result<RootKind, Usage> {
-    match wanted.root.as_str() {
-        "host" => Ok(RootKind::Host),
-        "bare" => {
-            let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
-            Ok(RootKind::Bare {
-                programs: [command].into_iter().chain(wanted.with.iter().cloned()).collect(),
-            })
-        }
-        image => {
-            let (path, partition) = image.rsplit_once(':').unwrap_or((image, "0"));
-            let partition = partition.parse();
-            match partition {
-                Ok(partition) if Path::new(path).is_file() => {
-                    Ok(RootKind::Image { disk: Disk::thrown_away(path), partition })
-                }
-                _ => Err(Usage::new(
-                    format!("`{image}` is no root for a guest"),
-                    "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
-                )),
-            }
-        }
-    }
+    let command = wanted.command.first().cloned().unwrap_or_else(|| "sh".into());
+    let programs: Vec<String> = [command].into_iter().chain(wanted.with.iter().cloned()).collect();
+    RootKind::parse(&wanted.root, &programs).ok_or_else(|| {
+        Usage::new(
+            format!("`{}` is no root for a guest", wanted.root),
+            "write host, bare, or a disk image, as debian.qcow2:1 with its partition",
+        )
+    })
 }
 
 /// `2:1GiB:0`

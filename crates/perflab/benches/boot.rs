@@ -1,0 +1,117 @@
+//! From the command to an agent that is ready, against the bare boot of the same kernel: by turns, in one run.
+//!
+//!     cargo bench -p perflab --bench boot
+//!
+//! Bare is QEMU with the same machine and an initramfs that holds one program of 26 bytes, which powers off at once.
+#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use perflab_conduct::init::Work;
+use perflab_conduct::initramfs::Cpio;
+use perflab_conduct::machine::boot::Surroundings;
+use perflab_conduct::machine::{Guest, Machine, RootKind, boot};
+use perflab_conduct::{Stop, kernel};
+
+const ROUNDS: usize = 7;
+
+/// `reboot(LINUX_REBOOT_MAGIC1, MAGIC2, POWER_OFF)`, and nothing else.
+const POWER_OFF: &[u8] = &[
+    0xbf, 0xad, 0xde, 0xe1, 0xfe, 0xbe, 0x69, 0x19, 0x12, 0x28, 0xba, 0xdc, 0xfe, 0x21, 0x43, 0xb8, 0xa9, 0,
+    0, 0, 0x0f, 0x05, 0xeb, 0xfe,
+];
+
+/// The smallest program: an ELF header, one segment, the code.
+fn program() -> Vec<u8> {
+    let size = 120 + POWER_OFF.len() as u64;
+    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    elf.extend([2_u16, 62].map(u16::to_le_bytes).concat());
+    elf.extend(1_u32.to_le_bytes());
+    elf.extend([0x40_0078_u64, 64, 0].map(u64::to_le_bytes).concat());
+    elf.extend(0_u32.to_le_bytes());
+    elf.extend([64_u16, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());
+    elf.extend([1_u32, 5].map(u32::to_le_bytes).concat());
+    elf.extend([0_u64, 0x40_0000, 0x40_0000, size, size, 0x1000].map(u64::to_le_bytes).concat());
+    elf.extend(POWER_OFF);
+    elf
+}
+
+fn bare(machine: &Machine, folder: &Path) -> f64 {
+    let initramfs = folder.join("bare");
+    let mut archive = Cpio::new(fs::File::create(&initramfs).unwrap());
+    archive.device(Path::new("/dev/console"), 5, 1).unwrap();
+    archive.file(Path::new("/init"), &program()).unwrap();
+    archive.finish().unwrap();
+    let accelerator = machine.accelerator.choose().unwrap().accelerator;
+    let model = if accelerator.to_string() == "kvm" { "host" } else { "max" };
+    let words = "-nodefaults -no-user-config -display none -no-reboot -machine q35 -m 512 -smp 1";
+    let begun = Instant::now();
+    let status = Command::new("qemu-system-x86_64")
+        .args(words.split(' '))
+        .args(["-accel", &accelerator.to_string(), "-cpu", model])
+        .arg("-serial")
+        .arg(format!("file:{}", folder.join("bare.log").display()))
+        .arg("-kernel")
+        .arg(&machine.kernel.image)
+        .arg("-initrd")
+        .arg(&initramfs)
+        .args(["-append", "console=ttyS0 panic=-1 no_timer_check"])
+        .stdin(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+    begun.elapsed().as_secs_f64()
+}
+
+/// Seconds until the agent greets.
+fn ready(machine: &Machine, folder: &Path) -> (f64, Guest) {
+    let stop = Stop::new();
+    let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
+    let around = Surroundings { perflab, logs: folder, work: Work::Agent, stays: false, stop: &stop };
+    let begun = Instant::now();
+    let guest = boot(machine, &around).unwrap();
+    let mut stream = fs::File::from(OwnedFd::from(guest.channel().unwrap().reading));
+    let mut first = [0];
+    stream.read_exact(&mut first).unwrap();
+    (begun.elapsed().as_secs_f64(), guest)
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() {
+    let kernel = kernel::find("debian-cloud", None).expect("run `perflab kernel fetch debian-cloud` first");
+    let root = RootKind::Bare { programs: Vec::new() };
+    let machine = |name: String| Machine { root: root.clone(), ..Machine::new(name, kernel.clone()) };
+    let folder = tempfile::tempdir().unwrap();
+    let one = machine("bench".into());
+    println!(
+        "{}: {}",
+        one.accelerator.choose().unwrap().accelerator,
+        one.accelerator.choose().unwrap().because
+    );
+    let (mut bares, mut ours) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        bares.push(bare(&one, folder.path()));
+        ours.push(ready(&one, folder.path()).0);
+    }
+    println!("bare boot to power off  {bares:.2?}");
+    println!("command to agent ready  {ours:.2?}");
+    let (bare, ours) = (median(bares), median(ours));
+    println!("medians: {bare:.2} s, {ours:.2} s; ratio {:.2}", ours / bare);
+    let begun = Instant::now();
+    let guests: Vec<Guest> = std::thread::scope(|scope| {
+        let (machine, folder) = (&machine, folder.path());
+        let all: Vec<_> =
+            (0..4).map(|n| scope.spawn(move || ready(&machine(format!("bench{n}")), folder).1)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    println!("four at once: all ready after {:.2} s", begun.elapsed().as_secs_f64());
+    drop(guests);
+}

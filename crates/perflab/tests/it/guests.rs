@@ -1,0 +1,152 @@
+//! Guests in step: real kernels, killed, frozen, cut off.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::laboratory::{Laboratory, Said, said};
+use crate::vm::Guests;
+
+struct Step {
+    guests: Guests,
+    laboratory: Laboratory,
+}
+
+impl Step {
+    fn new(test: &str) -> Option<Step> {
+        Guests::new(test).map(|guests| Step { guests, laboratory: Laboratory::new() })
+    }
+
+    /// Bare guests with a built-in load: about half a second an iteration under TCG.
+    fn study(&self, count: u32, rules: &str) -> String {
+        let text = format!(
+            "[run]\nwarmup = 0\n{rules}\n[workload.memory-sweep]\nparameters = {{ size = \"1MiB\", passes = 20 }}\n\
+             [target.guest]\nkind = \"vm\"\ncount = {count}\nkernel = \"debian-cloud\"\nroot = \"bare\"\n\
+             memory = \"256MiB\"\n[monitors]\nstat = \"200ms\"\n"
+        );
+        self.laboratory.study("guests.toml", &text)
+    }
+
+    /// Runs it; once the second iteration began, does something to the second guest.
+    fn run(&self, study: &str, disturb: impl FnOnce(&Step)) -> Said {
+        let mut command = self.laboratory.command(&["run", study, "--no-report"]);
+        command.env("XDG_RUNTIME_DIR", self.guests.home());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Some(child);
+        let begun = Instant::now();
+        while self.journal().matches("\"released\"").count() < 2 && begun.elapsed() < Duration::from_secs(300)
+        {
+            if child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
+                break;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        disturb(self);
+        said(child.take().unwrap().wait_with_output().unwrap())
+    }
+
+    fn journal(&self) -> String {
+        let runs = fs::read_dir(self.laboratory.path("archive/runs")).into_iter().flatten().flatten();
+        runs.filter_map(|run| fs::read_to_string(run.path().join("journal.jsonl")).ok()).collect()
+    }
+
+    /// The private folder of the second guest.
+    fn second(&self) -> PathBuf {
+        let folders = fs::read_dir(self.guests.home().join("perflab")).unwrap().flatten();
+        folders.map(|folder| folder.path()).find(|path| path.to_str().unwrap().contains("/guest2-")).unwrap()
+    }
+
+    /// Sends a signal to QEMU of the second guest.
+    fn signal(&self, signal: Signal) {
+        let note: Value =
+            serde_json::from_slice(&fs::read(self.second().join("guest.json")).unwrap()).unwrap();
+        let pid = Pid::from_raw(note["pid"].as_i64().unwrap() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// The second guest was lost, for that reason, and said so; nothing is left of any.
+    fn second_was_lost(&self, ended: &Said, reason: &str) {
+        assert_eq!(ended.code, Some(4), "{}", ended.err);
+        assert!(ended.err.contains("warning: target guest2 was lost"), "{}", ended.err);
+        assert!(ended.err.contains(reason), "{}", ended.err);
+        self.guests.nothing_is_left();
+    }
+}
+
+#[test]
+fn two_guests_do_every_iteration_in_step_and_their_consoles_are_kept() {
+    let Some(step) = Step::new("two_guests_do_every_iteration_in_step_and_their_consoles_are_kept") else {
+        return;
+    };
+    let study = step.study(2, "iterations = 3");
+    let ended = step.run(&study, |_| ());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let journal = step.journal();
+    assert_eq!(journal.matches("\"released\"").count(), 3);
+    let run = step.laboratory.only_run();
+    let manifest: Value = serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
+    let targets = manifest["targets"].as_array().unwrap();
+    assert_eq!(targets.len(), 2);
+    for target in targets {
+        assert!(target["kernel"].as_str().unwrap().contains("cloud-amd64"), "{target}");
+        assert_ne!(target["boot_id"], manifest["boot_id"]);
+    }
+    assert_ne!(targets[0]["boot_id"], targets[1]["boot_id"]);
+    let outputs = zstd_text(&run.join("logs/outputs.jsonl.zst"));
+    assert_eq!(outputs.matches("Linux version 6").count(), 2, "both consoles");
+    assert_eq!(outputs.matches("cloud-amd64, run by ").count(), 2, "and how they were run");
+    step.guests.nothing_is_left();
+}
+
+fn zstd_text(path: &std::path::Path) -> String {
+    let output = std::process::Command::new("zstd").arg("-dc").arg(path).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn of_four_guests_one_is_killed_and_the_others_go_on() {
+    let Some(step) = Step::new("of_four_guests_one_is_killed_and_the_others_go_on") else { return };
+    let study = step.study(4, "iterations = 4\non-lost-target = \"continue\"");
+    let ended = step.run(&study, |step| step.signal(Signal::KILL));
+    step.second_was_lost(&ended, ": its stream ended");
+    let journal = step.journal();
+    assert_eq!(journal.matches("\"released\"").count(), 4, "the three that are left went on");
+    assert!(journal.matches("guest2 was lost meanwhile").count() == 3, "{}", ended.err);
+}
+
+#[test]
+fn a_frozen_guest_is_given_up_in_time() {
+    let Some(step) = Step::new("a_frozen_guest_is_given_up_in_time") else { return };
+    let study = step.study(2, "iterations = 400\nlost-after = \"5s\"");
+    let ended = step.run(&study, |step| step.signal(Signal::STOP));
+    step.second_was_lost(&ended, ": it did not answer for 5.0 s");
+}
+
+#[test]
+fn a_guest_whose_channel_is_cut_is_lost() {
+    let Some(step) = Step::new("a_guest_whose_channel_is_cut_is_lost") else { return };
+    let study = step.study(2, "iterations = 400");
+    let ended = step.run(&study, cut);
+    step.second_was_lost(&ended, ": its stream ended");
+}
+
+/// QEMU puts something else in the place of the socket to the agent.
+fn cut(step: &Step) {
+    let mut monitor = BufReader::new(UnixStream::connect(step.second().join("qmp")).unwrap());
+    let mut line = String::new();
+    monitor.read_line(&mut line).unwrap();
+    let backend = r#"{"execute": "chardev-change", "arguments": {"id": "agent", "backend": {"type": "null", "data": {}}}}"#;
+    for order in [r#"{"execute": "qmp_capabilities"}"#, backend] {
+        writeln!(monitor.get_mut(), "{order}").unwrap();
+        line.clear();
+        monitor.read_line(&mut line).unwrap();
+        assert!(line.contains("return"), "{line}");
+    }
+}
