@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -74,7 +73,7 @@ fn ready(machine: &Machine, folder: &Path) -> (f64, Guest) {
     let around = Surroundings { perflab, logs: folder, work: Work::Agent, stays: false, stop: &stop };
     let begun = Instant::now();
     let guest = boot(machine, &around).unwrap();
-    let mut stream = fs::File::from(OwnedFd::from(guest.channel().unwrap().reading));
+    let mut stream = fs::File::from(guest.channel().unwrap().reading);
     let mut first = [0];
     stream.read_exact(&mut first).unwrap();
     (begun.elapsed().as_secs_f64(), guest)
