@@ -187,10 +187,13 @@ fn contrasts([a, b]: [&str; 2], first: &[String], second: &[String]) -> Vec<Cont
     all
 }
 
+/// Value by block (run, boot, iteration) or by boot (run, boot, 0).
+type Middles = BTreeMap<(usize, u32, u32), f64>;
+
 /// The values that a contrast is made of.
 struct Units {
     /// Cell by cell: value by block or boot.
-    cells: Vec<(f64, BTreeMap<(usize, u32, u32), f64>)>,
+    cells: Vec<(f64, Middles)>,
     level: Level,
     one_boot: bool,
 }
@@ -205,7 +208,7 @@ fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, Str
     }
     let repeats = boots.iter().all(|boots| boots.len() >= 2);
     let one_boot = !repeats && boots.windows(2).any(|pair| pair.first() != pair.last());
-    let middle = |cell: &Cell| -> Result<BTreeMap<(usize, u32, u32), f64>, StatsError> {
+    let middle = |cell: &Cell| -> Result<Middles, StatsError> {
         let mut groups: BTreeMap<(usize, u32, u32), Vec<f64>> = BTreeMap::new();
         for ((run, boot, iteration), values) in cell {
             let key = (*run, *boot, if repeats { 0 } else { *iteration });
