@@ -69,7 +69,7 @@ fn traced() -> Option<Operations> {
         all.thread.push(operation.thread);
         all.start.push(operation.start as i64);
         all.wall.push(operation.wall as i64);
-        let mut some = |column: &mut perflab_model::trace::Sparse, value: u64| {
+        let some = |column: &mut perflab_model::trace::Sparse, value: u64| {
             if value > 0 {
                 column.push(row, value as i64);
             }
