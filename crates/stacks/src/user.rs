@@ -28,7 +28,8 @@ pub(crate) struct Elves {
 
 impl Default for Elves {
     fn default() -> Self {
-        let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(true).build();
+        // blazesym tells of inlined functions only where it looks at lines of source too.
+        let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build();
         Elves { symbolizer }
     }
 }

@@ -50,3 +50,27 @@ fn every_definition_can_be_run_with_its_defaults() {
         );
     }
 }
+
+#[test]
+fn known_operations_are_counted_from_parameters() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let count = |channel: &str| {
+        let definition = catalogue.get("hackbench").unwrap();
+        let wanted = IndexMap::from([("channel".to_owned(), Value::Text(channel.into()))]);
+        let values = definition.resolve(&wanted, &host()).unwrap();
+        let scope = Scope::new(values.into_iter().collect());
+        definition.operation_counts(&scope)["allocation"]
+    };
+    // Eight groups of 20 senders, each of which sends 100 messages to 20 receivers: two objects a message.
+    assert_eq!((count("socket"), count("pipe")), (2.0 * 8.0 * 20.0 * 20.0 * 100.0, 0.0));
+    for definition in catalogue.iter() {
+        let values = definition.resolve(&IndexMap::new(), &host()).unwrap();
+        let counts = definition.operation_counts(&Scope::new(values.into_iter().collect()));
+        assert_eq!(
+            counts.len(),
+            definition.operations.len(),
+            "{}: an operation that cannot be counted",
+            definition.name
+        );
+    }
+}
