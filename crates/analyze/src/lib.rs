@@ -54,6 +54,10 @@
 pub mod ahead;
 pub mod benchstat;
 mod blocks;
+#[cfg(test)]
+#[path = "../tests/it/build.rs"]
+#[expect(dead_code, reason = "not every test varies factors")]
+mod build;
 pub mod compare;
 pub mod comparison;
 mod diagnose;

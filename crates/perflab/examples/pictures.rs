@@ -15,8 +15,11 @@ use perflab_present::chart::{Bar, Bars, Dot, Dots, Level, Scene, Span, Surface, 
 use perflab_stats::{EDivisive, Hunter, hodges_lehmann_ratio};
 use rules::Rule;
 
+/// Makes one picture.
+type Draw = fn() -> Scene;
+
 fn main() {
-    let pictures: [(&str, fn() -> Scene); 8] = [
+    let pictures: [(&str, Draw); 8] = [
         ("boots", boots),
         ("order", order),
         ("verdicts", verdicts),

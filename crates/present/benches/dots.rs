@@ -14,8 +14,8 @@ use perflab_present::trace::{Picture, Scale, Spread, picture};
 /// 300 ns with a tail, and spikes of up to a millisecond from 800,000 on.
 fn time(at: u64) -> i64 {
     let hash = (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & 0xfffff;
-    let tail = 300 + (hash & 255) as i64 + if hash % 97 == 0 { 2_000 } else { 0 };
-    tail + if at > 800_000 && hash % 500 == 0 { (hash as i64) + 20_000 } else { 0 }
+    let tail = 300 + (hash & 255) as i64 + if hash.is_multiple_of(97) { 2_000 } else { 0 };
+    tail + if at > 800_000 && hash.is_multiple_of(500) { (hash as i64) + 20_000 } else { 0 }
 }
 
 fn operations(n: usize) -> Operations {

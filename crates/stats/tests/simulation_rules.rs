@@ -7,7 +7,6 @@ mod noise;
 #[path = "noise/rules.rs"]
 mod rules;
 
-use noise::Noise;
 use rules::*;
 
 /// Bands of ± 1.96 standard deviations never narrow: a true change of 5 % is seen less with more samples.

@@ -4,11 +4,7 @@ use super::{Reason, guard, history};
 use crate::comparison::Verdict;
 use crate::{AnalyzeError, Options};
 
-#[path = "../../tests/it/build.rs"]
-#[expect(dead_code, reason = "not every test varies factors")]
-mod build;
-
-use build::{Lab, Noise, primary};
+use crate::build::{Lab, Noise, primary};
 
 /// A run a value, an hour apart; four iterations around each.
 fn runs(values: &[f64], seed: u64) -> Vec<perflab_model::RunRecord> {

@@ -2,10 +2,6 @@ use perflab_model::series::SeriesSchema;
 
 use super::*;
 
-#[path = "../../tests/it/build.rs"]
-#[expect(dead_code, reason = "only one plain run is wanted")]
-mod build;
-
 /// One tick each 100 ms over runs of half a second each: a counter of 10 a tick and a gauge, by device.
 fn series(ticks: u64) -> Series {
     let columns =
@@ -20,7 +16,7 @@ fn series(ticks: u64) -> Series {
 
 #[test]
 fn counters_become_rates_and_gauges_means_of_each_key() {
-    let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
+    let record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
     let found = summarise(&record, &series(25));
     let of = |name: &str| -> Vec<f64> {
         found.record.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
@@ -34,6 +30,6 @@ fn counters_become_rates_and_gauges_means_of_each_key() {
 
 #[test]
 fn iterations_without_a_reading_are_counted() {
-    let record = build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
+    let record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
     assert_eq!(summarise(&record, &series(8)).left_out, 2);
 }

@@ -127,7 +127,7 @@ pub fn median_of_mmtests(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2 - 1;
-    if sorted.len() % 2 == 0 { sorted[middle] } else { sorted[middle - 1].midpoint(sorted[middle]) }
+    if sorted.len().is_multiple_of(2) { sorted[middle] } else { sorted[middle - 1].midpoint(sorted[middle]) }
 }
 
 /// One loss among five throughputs: the harmonic mean sees it, the best 95 % do not.
