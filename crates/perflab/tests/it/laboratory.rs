@@ -61,9 +61,10 @@ impl Laboratory {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
-        command.args(arguments).current_dir(self.home.path()).stdin(Stdio::null());
+        // Before the verb: what follows `--` belongs to the command that is recorded.
+        command.arg("--workloads").arg(self.path("workloads")).args(arguments);
+        command.current_dir(self.home.path()).stdin(Stdio::null());
         command.env("PERFLAB_ARCHIVE", self.path("archive")).env("PERFLAB_STATE", self.path("state"));
-        command.arg("--workloads").arg(self.path("workloads"));
         command
     }
 

@@ -57,11 +57,7 @@ fn programs_and_files_that_are_no_traces_are_named() {
         "{}",
         said.err
     );
-    std::fs::write(
-        laboratory.path("no.trace"),
-        "nothing of the kind, and quite long enough for a header of ninety-six bytes and more",
-    )
-    .unwrap();
+    std::fs::write(laboratory.path("no.trace"), "nothing of the kind, ".repeat(9)).unwrap();
     let said = laboratory.run(&["trace", "import", "no.trace"]);
     assert!(
         said.code == Some(2) && said.err.contains("does not begin with OPTRACE"),
