@@ -54,8 +54,13 @@ fn recorded(folder: &Path) -> PathBuf {
 fn conversion(data: &Path, folder: &Path) {
     let data = data.canonicalize().unwrap();
     let data = data.display();
-    let ours = format!("{PERFLAB} flame import {data} --label bench && {PERFLAB} flame shares @latest");
-    let mut arms = vec![("perflab flame import and shares", ours)];
+    let steps = [
+        format!("flame import {data} --label bench"),
+        "flame shares @latest".into(),
+        "flame svg @latest -o ours.svg".into(),
+    ];
+    let ours = steps.map(|step| format!("{PERFLAB} {step}")).join(" && ");
+    let mut arms = vec![("perflab flame import, shares and svg", ours)];
     if let Ok(peer) = std::env::var("PERFLAB_FLAMEGRAPH") {
         let script = format!(
             "perf script -i {data} | perl {peer}/stackcollapse-perf.pl | perl {peer}/flamegraph.pl > perl.svg"
