@@ -15,6 +15,7 @@ use perflab_model::profile::{
 
 use crate::kernel::KernelSymbols;
 use crate::space::{Mapping, Space, Tasks};
+use crate::unwind::{Copied, Unwinders};
 use crate::user::{Elves, Found, RunTimeCode};
 
 /// Marks between the addresses of a chain: what follows is of the kernel, of the process, of a guest.
@@ -61,6 +62,7 @@ pub struct Converter {
     /// Frames by address space (0 for the kernel) and address, outermost first.
     frames: Fast<(u32, u64), Box<[FrameId]>>,
     samples: Vec<StackSample>,
+    unwinders: Unwinders,
 }
 
 impl Converter {
@@ -123,6 +125,17 @@ impl Converter {
         let (count, weight) = (1, raw.period);
         let RawSample { at, cpu, pid, tid, .. } = raw;
         self.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight });
+    }
+
+    /// The user's part of a stack, from a copy of its memory: a mark and addresses, innermost first. Without the
+    /// recorded machine's files it is the instruction alone.
+    pub(crate) fn unwound(&mut self, pid: Option<i32>, copied: Copied<'_>) -> Vec<u64> {
+        let space = self.tasks.space(pid.unwrap_or(-1));
+        let addresses = match self.symbols.is_local {
+            true => self.unwinders.stack(&space, copied),
+            false => vec![copied.registers.instruction],
+        };
+        std::iter::once(MARK_USER).chain(addresses).collect()
     }
 
     /// Forgets all processes: what happened to them since was not recorded.
@@ -213,9 +226,7 @@ impl Converter {
         let mapping = space.find(address);
         let module = mapping.map(|mapping| mapping.path.to_string());
         let found = match mapping {
-            Some(file)
-                if self.symbols.is_local && file.path.starts_with('/') && !file.path.starts_with("//") =>
-            {
+            Some(file) if self.symbols.is_local && file.is_file() => {
                 self.elves.at_offset(Path::new(&*file.path), address - file.start + file.offset)
             }
             _ => Vec::new(),

@@ -11,6 +11,7 @@
 //! | `perf_data`, `perf_layout` | what `perf record` writes; where a cut file ends |
 //! | `script`, `pprof` | the text of `perf script`; protobufs |
 //! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
+//! | `unwind`, `registers` | stacks out of copies of memory (`--call-graph dwarf`) |
 //! | `live` | [`Live`]: recordings of `observe`, named |
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
 //! | [`events`] | what events cannot see |
@@ -33,8 +34,10 @@ mod perf_data;
 mod perf_layout;
 mod pprof;
 mod records;
+mod registers;
 mod script;
 mod space;
+mod unwind;
 mod user;
 
 pub use convert::{Converter, Symbols};

@@ -64,7 +64,9 @@ fn convert<R: Read>(
     reading: &mut Reading,
 ) -> Result<(), String> {
     let PerfFileReader { mut perf_file, mut record_iter } = reader;
-    let mut converter = Converter::new(machine::symbols(&recorded(&perf_file), options, reading)?);
+    let symbols = machine::symbols(&recorded(&perf_file), options, reading)?;
+    say_copies(&perf_file, symbols.is_local, reading);
+    let mut converter = Converter::new(symbols);
     let records = match plain.zip(one_shape(&perf_file)) {
         Some(((begin, bytes), info)) => {
             let mut records = asked(&perf_file);
@@ -80,6 +82,19 @@ fn convert<R: Read>(
     reading.about.anchors = converter.anchors(&options.anchors);
     (reading.weaver, reading.samples) = converter.into_parts();
     Ok(())
+}
+
+/// Copies of stacks are of use only with the files that ran.
+fn say_copies(file: &PerfFile, is_local: bool, reading: &mut Reading) {
+    let copies =
+        |one: &AttributeDescription| one.attributes().sample_format.contains(SampleFormat::STACK_USER);
+    if !is_local && file.event_attributes().iter().any(copies) {
+        reading.note(
+            "its user stacks are copies of memory (--call-graph dwarf), which need the programs that ran: of user code \
+             only the innermost function is known",
+            "import it on the machine that recorded it, or import the text that `perf script` prints there",
+        );
+    }
 }
 
 /// How to read all records, where they can be read where they lie: not compressed, and of one shape.

@@ -1,5 +1,7 @@
 //! The kernel's perf records, fed to the converter: the same for a live ring buffer and for perf.data.
 
+use std::borrow::Cow;
+
 use linux_perf_data::linux_perf_event_reader::{
     Endianness, EventRecord, Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordParseInfo, RecordType,
     SampleRecord,
@@ -8,6 +10,8 @@ use perflab_model::Nanos;
 
 use crate::Converter;
 use crate::convert::{MARK_KERNEL, MARK_USER, RawSample};
+use crate::registers::Registers;
+use crate::unwind::Copied;
 
 /// The process number under which the kernel's own mappings are told.
 const KERNEL: i32 = -1;
@@ -111,7 +115,26 @@ impl Records {
             tid: sample.tid,
             period: sample.period.unwrap_or(self.period),
         };
+        if let (Some(registers), false) = (registers(sample), chain.contains(&MARK_USER)) {
+            let stack = memory(sample);
+            chain.extend(converter.unwound(sample.pid, Copied { registers, stack: &stack }));
+        }
         converter.sample(raw, chain);
+    }
+}
+
+/// The registers of the user's side, where they were asked for and there is one.
+fn registers(sample: &SampleRecord<'_>) -> Option<Registers> {
+    sample.user_regs.as_ref().and_then(Registers::of)
+}
+
+/// The copy of the user's stack: as much of it as was there to be copied.
+fn memory<'a>(sample: &SampleRecord<'a>) -> Cow<'a, [u8]> {
+    let Some((copy, filled)) = sample.user_stack else { return Cow::Borrowed(&[]) };
+    let filled = usize::try_from(filled).unwrap_or(usize::MAX).min(copy.len());
+    match copy {
+        RawData::Single(bytes) => Cow::Borrowed(bytes.get(..filled).unwrap_or_default()),
+        RawData::Split(..) => copy.as_slice().get(..filled).map(<[u8]>::to_vec).unwrap_or_default().into(),
     }
 }
 

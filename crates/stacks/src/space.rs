@@ -18,6 +18,13 @@ pub(crate) struct Mapping {
     pub(crate) path: Rc<str>,
 }
 
+impl Mapping {
+    /// Whether a file of this name can be opened; `//anon` and `[vdso]` are none.
+    pub(crate) fn is_file(&self) -> bool {
+        self.path.starts_with('/') && !self.path.starts_with("//")
+    }
+}
+
 /// What a process sees: never changed, replaced by a new one with another number.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
@@ -30,6 +37,11 @@ impl Space {
     pub(crate) fn find(&self, address: u64) -> Option<&Mapping> {
         let last = self.mappings.partition_point(|mapping| mapping.start <= address).checked_sub(1)?;
         self.mappings.get(last).filter(|mapping| address < mapping.end)
+    }
+
+    /// What comes from files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.iter().filter(|mapping| mapping.is_file())
     }
 
     /// This space with one more mapping, which takes the place of what it overlaps.

@@ -1,0 +1,133 @@
+//! User stacks out of copies of a thread's memory, as `perf record --call-graph dwarf` takes them.
+//!
+//! Owns which files of an address space tell how their functions are left (ELF's unwind tables, read by framehop).
+//! Refuses to guess: where a table is missing or the copy ends, the stack ends, and what was found is shown.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use framehop::{
+    CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
+};
+use object::{Object, ObjectSection, ObjectSegment};
+
+use crate::registers::Registers;
+use crate::space::{Mapping, Space};
+
+/// Deeper than any stack of which the kernel copies the memory.
+const DEEPEST: usize = 1024;
+
+type Bytes = Arc<[u8]>;
+
+/// A thread's registers, and the memory above its stack pointer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copied<'a> {
+    pub(crate) registers: Registers,
+    pub(crate) stack: &'a [u8],
+}
+
+impl Copied<'_> {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.registers.stack)?).ok()?;
+        let bytes = self.stack.get(at..at.checked_add(8)?)?.try_into().ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    }
+}
+
+/// Unwinders by address space, and the files that they stand on.
+#[derive(Default)]
+pub(crate) struct Unwinders {
+    spaces: HashMap<u32, UnwinderNative<Bytes, MayAllocateDuringUnwind>>,
+    files: HashMap<Rc<str>, Option<Rc<Tables>>>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+impl std::fmt::Debug for Unwinders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unwinders of {} address spaces", self.spaces.len())
+    }
+}
+
+impl Unwinders {
+    /// The addresses of a stack, innermost first: at least that of the instruction that was run.
+    pub(crate) fn stack(&mut self, space: &Space, copied: Copied<'_>) -> Vec<u64> {
+        if !self.spaces.contains_key(&space.id) {
+            let unwinder = self.unwinder(space);
+            self.spaces.insert(space.id, unwinder);
+        }
+        let Some(unwinder) = self.spaces.get(&space.id) else { return vec![copied.registers.instruction] };
+        let mut read = |address| copied.word(address).ok_or(());
+        let registers = &copied.registers;
+        let mut frames =
+            unwinder.iter_frames(registers.instruction, registers.native(), &mut self.cache, &mut read);
+        let next = || frames.next().ok().flatten().map(|frame| frame.address());
+        std::iter::from_fn(next).take(DEEPEST).collect()
+    }
+
+    fn unwinder(&mut self, space: &Space) -> UnwinderNative<Bytes, MayAllocateDuringUnwind> {
+        let mut unwinder = UnwinderNative::new();
+        for mapping in space.files() {
+            let tables =
+                self.files.entry(Rc::clone(&mapping.path)).or_insert_with(|| Tables::read(&mapping.path));
+            if let Some(module) = tables.as_ref().and_then(|tables| tables.module(mapping)) {
+                unwinder.add_module(module);
+            }
+        }
+        unwinder
+    }
+}
+
+/// What a file says of leaving its functions.
+#[derive(Debug)]
+struct Tables {
+    /// Where pieces of the file lie: places in the file, and the address of the first.
+    segments: Vec<(Range<u64>, u64)>,
+    sections: HashMap<&'static str, (Range<u64>, Bytes)>,
+}
+
+const SECTIONS: [&str; 5] = [".text", ".eh_frame", ".eh_frame_hdr", ".got", ".debug_frame"];
+
+impl Tables {
+    fn read(path: &str) -> Option<Rc<Tables>> {
+        let bytes = fs::read(path).ok()?;
+        let file = object::File::parse(bytes.as_slice()).ok()?;
+        let segment = |one: object::Segment<'_, '_>| {
+            let (begin, size) = one.file_range();
+            (begin..begin.saturating_add(size), one.address())
+        };
+        let segments = file.segments().map(segment).collect();
+        let section = |name: &'static str| {
+            let found = file.section_by_name(name)?;
+            let range = found.address()..found.address().saturating_add(found.size());
+            Some((name, (range, found.data().ok()?.into())))
+        };
+        Some(Rc::new(Tables { segments, sections: SECTIONS.into_iter().filter_map(section).collect() }))
+    }
+
+    /// The file as it lies in memory by this mapping.
+    fn module(&self, mapping: &Mapping) -> Option<Module<Bytes>> {
+        let (range, address) = self.segments.iter().find(|(range, _)| range.contains(&mapping.offset))?;
+        let linked = address + (mapping.offset - range.start);
+        let base = mapping.start.wrapping_sub(linked);
+        Some(Module::new(mapping.path.to_string(), mapping.start..mapping.end, base, self.info()))
+    }
+
+    fn info(&self) -> ExplicitModuleSectionInfo<Bytes> {
+        let range = |name| self.sections.get(name).map(|(range, _)| range.clone());
+        let bytes = |name| self.sections.get(name).map(|(_, bytes)| Arc::clone(bytes));
+        ExplicitModuleSectionInfo {
+            text_svma: range(".text"),
+            text: bytes(".text"),
+            got_svma: range(".got"),
+            eh_frame_svma: range(".eh_frame"),
+            eh_frame: bytes(".eh_frame"),
+            eh_frame_hdr_svma: range(".eh_frame_hdr"),
+            eh_frame_hdr: bytes(".eh_frame_hdr"),
+            debug_frame: bytes(".debug_frame"),
+            ..ExplicitModuleSectionInfo::default()
+        }
+    }
+}
