@@ -2,6 +2,7 @@
 
 import "./report.css";
 import "./flame/flame.css";
+import "./zoom/zoom.css";
 import { Colouring } from "./colour";
 import type { ReportData } from "./data";
 import * as filter from "./filter";
@@ -10,6 +11,8 @@ import { Viewer } from "./flame/viewer";
 import * as strips from "./strips";
 import * as timelines from "./timelines";
 import * as tip from "./tip";
+import type { Packed } from "./zoom/data";
+import * as zoom from "./zoom/viewer";
 
 function section(id: string): Element {
   const found = document.getElementById(id);
@@ -33,4 +36,5 @@ tip.install();
 if (document.getElementById("data") !== null) report();
 const flames = document.getElementById("flame-data");
 if (flames !== null) new Viewer(section("flame"), parsed(flames) as Picture);
+for (const place of document.querySelectorAll<HTMLElement>(".zoom")) void zoom.install(place, parsed(place) as Packed);
 document.documentElement.classList.add("alive");

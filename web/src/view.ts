@@ -1,8 +1,8 @@
-// The stretch of time that all timelines of a run show, and the moment under the cursor.
+// The stretch that all pictures beside one another show (of time, or of operations), and the place under the cursor.
 
 import type { Span } from "./scale";
 
-/** Nothing shorter can be zoomed into: a millisecond. */
+/** Of a run, nothing shorter can be zoomed into: a millisecond. */
 const SHORTEST = 1000;
 
 export class View {
@@ -11,7 +11,7 @@ export class View {
   private readonly onSpan: (() => void)[] = [];
   private readonly onCursor: (() => void)[] = [];
 
-  constructor(readonly length: number) {
+  constructor(readonly length: number, private readonly shortest = SHORTEST) {
     this.span = { from: 0, to: Math.max(1, length) };
   }
 
@@ -26,7 +26,7 @@ export class View {
 
   /** Shows a stretch, kept inside the run. */
   show(from: number, to: number): void {
-    const size = Math.min(this.length, Math.max(SHORTEST, to - from));
+    const size = Math.min(this.length, Math.max(this.shortest, to - from));
     const begin = Math.min(Math.max(0, from), this.length - size);
     this.span = { from: begin, to: begin + size };
     this.onSpan.forEach((listener) => listener());

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { flames } from "./flames.mjs";
+import { operations } from "./operations.mjs";
 import { speedscope } from "./speedscope.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -54,6 +55,7 @@ async function everything() {
   const flame = sample("flame");
   await looks(flame, "flame");
   await flames({ test, shots, desktop, flame, large: sample("flame-large"), report: one });
+  await operations({ test, shots, desktop, file: sample("trace") });
   await speedscope(browser, folder, counted);
 }
 

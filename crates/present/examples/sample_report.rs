@@ -1,11 +1,13 @@
 //! Renders a report of the recorded run under `tests/data/recorded/`, for the browser test and for looking at.
 //!
-//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many|flame|flame-large]`: one run with its two factors and a profile;
+//! `cargo run -p perflab-present --example sample_report -- OUT.html [one|two|long|many|flame|flame-large|trace]`: one run with its two factors and a profile;
 //! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each;
-//! or the flame graph viewer, with two sides or with 100,000 boxes.
+//! the flame graph viewer, with two sides or with 100,000 boxes; or the study's 1,416,100 operations.
 
 #![expect(clippy::unwrap_used, reason = "an example for the tests may stop at what it does not expect")]
 
+#[path = "../tests/data/operations.rs"]
+mod operations;
 #[path = "../tests/data/recorded.rs"]
 mod recorded;
 #[path = "../tests/data/stacks.rs"]
@@ -15,7 +17,8 @@ use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_model::Nanos;
 use perflab_model::series::{ColumnData, Series, Spans};
 use perflab_present::flame::page;
-use perflab_present::report::{ReportInput, RunInput, render};
+use perflab_present::report::{ReportInput, RunInput, render_traced};
+use perflab_present::trace::{MOST_BYTES, TraceSection, zoom};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -36,7 +39,8 @@ fn main() {
         Some("many") => many(),
         _ => one(),
     };
-    let page = render(&input).unwrap();
+    let traces = if kind.as_deref() == Some("trace") { vec![trace()] } else { Vec::new() };
+    let page = render_traced(&input, &traces).unwrap();
     std::fs::write(&out, &page).unwrap();
     eprintln!("{out}: {} bytes", page.len());
 }
@@ -134,4 +138,13 @@ fn many() -> ReportInput {
         runs: vec![run],
         flames: None,
     }
+}
+
+/// Insertions as the study has them, and the same question as the browser test asks of them.
+fn trace() -> TraceSection {
+    let operations = operations::study(1_416_100);
+    let report = perflab_analyze::trace::analyze(&operations, &Default::default()).unwrap();
+    let data = zoom(&operations, &report, "old policy", MOST_BYTES);
+    eprintln!("{} operations, {} outliers: {} bytes", report.operations, report.outlier_count, data.len());
+    TraceSection::new("old policy", perflab_analyze::trace::sentences(&report), &[]).with_zoom(data)
 }

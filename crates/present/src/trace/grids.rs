@@ -97,6 +97,12 @@ pub fn slowest_grid(operations: &Operations, report: &Report, top: usize) -> Gri
     grid
 }
 
+/// What happened in an operation, in one line: its spans, what the kernel did, its numbers.
+pub(super) fn told(operations: &Operations, row: u32) -> String {
+    let parts = [spans(operations, row), kernel(operations, row), numbers(operations, row)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
 fn spans(operations: &Operations, row: u32) -> String {
     let told = operations.spans.iter().filter_map(|span| {
         let count =

@@ -37,7 +37,7 @@ const SCALE: f64 = 2.0;
 /// Edge of an outlier's mark, in scene units.
 const MARK: f64 = 2.5;
 /// Outliers that are vectors; beyond, the longest are, and the others stay dots.
-const MOST_MARKS: usize = 20_000;
+pub(super) const MOST_MARKS: usize = 20_000;
 /// Of those, the ones that say what they are to a pointer.
 const MOST_TITLES: usize = 2_000;
 
@@ -184,10 +184,9 @@ impl<'a> Drawing<'a> {
         let skipped = longest.len().saturating_sub(MOST_MARKS);
         let untitled = longest.len().saturating_sub(MOST_TITLES);
         let mark = |(at, outlier): (usize, &&perflab_analyze::trace::Outlier)| {
-            let colour = match outlier.verdict {
+            let ink = match outlier.verdict {
                 _ if !self.wanted.causes => BODY,
-                Verdict::Cause(index) => series(index),
-                Verdict::Mixed | Verdict::Unexplained => OTHERS,
+                verdict => colour(verdict),
             };
             let x = LEFT + self.column(outlier.row) as f64 / SCALE;
             let y = TOP + self.scale.row(outlier.time) as f64 / SCALE;
@@ -203,7 +202,7 @@ impl<'a> Drawing<'a> {
                 at: Point { x: x - MARK / 2.0 + 0.25, y: y - MARK / 2.0 + 0.25 },
                 width: MARK,
                 height: MARK,
-                ink: Ink::Own(colour),
+                ink: Ink::Own(ink),
                 title: if at >= untitled { title() } else { String::new() },
             }
         };
@@ -221,6 +220,14 @@ impl<'a> Drawing<'a> {
     fn across(&self, value: i64) -> usize {
         let last = pixels(RIGHT - LEFT) as i64 - 1;
         ((i128::from(value.max(0)) * i128::from(last)) / i128::from(self.last)) as usize
+    }
+}
+
+/// The colour of an outlier's cause, everywhere.
+pub(super) fn colour(verdict: Verdict) -> Rgb {
+    match verdict {
+        Verdict::Cause(index) => series(index),
+        Verdict::Mixed | Verdict::Unexplained => OTHERS,
     }
 }
 

@@ -1,4 +1,5 @@
-//! What a report says about the single operations of a run: sentences, and pictures as static SVG.
+//! What a report says about the single operations of a run: sentences, pictures as static SVG, and what its viewer needs
+//! to go down to a single operation.
 
 use serde::Serialize;
 
@@ -10,6 +11,8 @@ pub struct TraceSection {
     heading: String,
     lines: Vec<String>,
     figures: Vec<String>,
+    /// The viewer's data, see [`super::zoom`]; empty where there is none.
+    zoom: String,
 }
 
 impl TraceSection {
@@ -17,6 +20,12 @@ impl TraceSection {
     #[must_use]
     pub fn new(heading: &str, lines: Vec<String>, pictures: &[Scene]) -> Self {
         let figures = pictures.iter().map(|picture| picture.svg(Surface::Inline)).collect();
-        TraceSection { heading: heading.into(), lines, figures }
+        TraceSection { heading: heading.into(), lines, figures, zoom: String::new() }
+    }
+
+    /// The same with a view that goes down to the single operation.
+    #[must_use]
+    pub fn with_zoom(self, zoom: String) -> Self {
+        TraceSection { zoom, ..self }
     }
 }

@@ -93,3 +93,69 @@ fn the_longest_are_marks_above_the_dots_and_pixels_of_the_image() {
         svg.len()
     );
 }
+
+/// What `web/src/zoom/data.ts` reads, read here too.
+fn column(text: &str, from: usize, count: usize) -> Vec<i64> {
+    let bytes = unbase64(text);
+    let mut inflated = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::DeflateDecoder::new(bytes.as_slice()), &mut inflated)
+        .unwrap();
+    let (mut values, mut value, mut shift) = (Vec::new(), 0_i64, 0);
+    for byte in inflated {
+        value |= i64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            values.push(value);
+            (value, shift) = (0, 0);
+        }
+    }
+    values[from..from + count].to_vec()
+}
+
+fn unbase64(text: &str) -> Vec<u8> {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |byte: u8| digits.iter().position(|digit| *digit == byte).unwrap_or(0) as u32;
+    let four = |group: &[u8]| {
+        let word = group.iter().fold(0, |word, byte| (word << 6) | digit(*byte));
+        word.to_be_bytes()[1..4 - group.iter().filter(|byte| **byte == b'=').count()].to_vec()
+    };
+    text.as_bytes().chunks(4).flat_map(four).collect()
+}
+
+#[test]
+fn the_report_holds_every_maximum_within_its_bytes() {
+    let operations = operations();
+    let report = analyze(&operations, &Options::default()).unwrap();
+    let times: Vec<i64> = report.dots().map(|(_, time)| time).collect();
+    let mut wanted: Vec<(i64, u32)> = report.dots().map(|(row, time)| (time, row)).collect();
+    wanted.sort_unstable_by(|a, b| b.cmp(a));
+    for most in [super::MOST_BYTES, 60_000, 0] {
+        let text = super::zoom(&operations, &report, "t", most);
+        assert!(text.len() <= most || most < 30_001, "{} for {most}", text.len());
+        let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let width = told["width"].as_u64().unwrap() as usize;
+        let bins = times.len().div_ceil(width);
+        let all = column(told["bins"].as_str().unwrap(), 0, bins * 4);
+        let mut longest = Vec::new();
+        for bin in 0..bins {
+            let inside = &times[bin * width..((bin + 1) * width).min(times.len())];
+            let (low, high) = (*inside.iter().min().unwrap(), *inside.iter().max().unwrap());
+            assert_eq!(all[bin], inside.len() as i64);
+            assert_eq!((all[bins + bin], all[bins + bin] + all[2 * bins + bin]), (low, high));
+            assert_eq!(times[bin * width + all[3 * bins + bin] as usize], high, "the operation that made it");
+            longest.push((high, bin * width));
+        }
+        // The true top k are among the outliers, whatever was left out.
+        let count = told["outlier_count"].as_u64().unwrap() as usize;
+        let outliers = column(told["outliers"].as_str().unwrap(), 0, count * 3);
+        let (mut row, mut shown) = (0, std::collections::BTreeSet::new());
+        for at in 0..count {
+            row += outliers[at];
+            shown.insert((outliers[count + at], row as u32));
+        }
+        assert!(wanted.iter().take(200).all(|one| shown.contains(one)), "{most}");
+    }
+    let fine: serde_json::Value =
+        serde_json::from_str(&super::zoom(&operations, &report, "t", super::MOST_BYTES)).unwrap();
+    assert_eq!((fine["width"].as_u64(), fine["steps"].as_str().unwrap().is_empty()), (Some(16), false));
+}

@@ -6,7 +6,7 @@ use perflab_archive::RunDir;
 use perflab_model::trace::Operations;
 use perflab_present::chart::Scene;
 use perflab_present::table::Format;
-use perflab_present::trace::{Picture, Spread, TraceSection, picture, range};
+use perflab_present::trace::{MOST_BYTES, Picture, Spread, TraceSection, picture, range, zoom};
 
 use super::compare::slots_of;
 use super::stored::{TRACER, slots, together};
@@ -37,7 +37,8 @@ pub fn sections(run: &RunDir) -> anyhow::Result<Vec<TraceSection>> {
     for level in &levels {
         let pictures = [(Spread::Log, true), (Spread::Linear, false)]
             .map(|(spread, causes)| draw(level, spread, causes, range));
-        parts.push(TraceSection::new(&level.name, sentences(&level.one), &pictures));
+        let zoom = zoom(&level.first, &level.one, &level.name, MOST_BYTES);
+        parts.push(TraceSection::new(&level.name, sentences(&level.one), &pictures).with_zoom(zoom));
     }
     Ok(parts)
 }
