@@ -23,6 +23,7 @@
 //! | [`environment`] | facts that are not the same on both sides |
 //! | [`flame`] | call trees of profiles, and the functions in them |
 //! | [`together`] | targets in step: one value an iteration, how even, how far apart they began |
+//! | [`io`] | what a program read and needed, and what a prefetch trace has of it |
 //! | [`slab`] | where the memory of kernel objects goes |
 //! | [`trace`] | which operations of a program were slow, and why |
 //!
@@ -71,6 +72,7 @@ pub mod flame;
 pub mod gate;
 pub mod history;
 pub mod interaction;
+pub mod io;
 mod judge;
 pub mod lkp;
 pub mod mmtests;

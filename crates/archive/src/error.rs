@@ -46,6 +46,12 @@ pub enum ArchiveError {
         /// the tracer, and the slot where one was asked for
         what: String,
     },
+    /// Nothing traced the run's I/O.
+    #[error("run {id} holds no I/O; `perflab io record -- COMMAND` traces it")]
+    NoIo {
+        /// the run
+        id: String,
+    },
     /// What a tracer wrote cannot be read.
     #[error(transparent)]
     Trace(optrace::Error),

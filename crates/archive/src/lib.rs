@@ -45,6 +45,7 @@ pub mod store;
 mod at_once;
 mod facts;
 mod finish;
+mod io;
 mod iterations;
 mod journal;
 mod layout;

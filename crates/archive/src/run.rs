@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use perflab_model::io::IoRecording;
 use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series, Spans};
 use perflab_model::trace::{Operations, Traced};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, SAMPLES, series_file};
-use crate::{ArchiveError, iterations, lock, manifest, outputs, samples, series, stacks, traces};
+use crate::{ArchiveError, io, iterations, lock, manifest, outputs, samples, series, stacks, traces};
 
 /// As much of a run's id as is shown of a run outside of any archive: its time.
 const OUTSIDE: usize = 10;
@@ -206,6 +207,14 @@ impl RunDir {
     /// [`ArchiveError::NoTrace`] where there are none of this slot; files that are missing or damaged.
     pub fn operations(&self, tracer: &str, slot: u32) -> Result<Operations, ArchiveError> {
         traces::operations(&self.path, &self.id, tracer, slot)
+    }
+
+    /// The I/O of each iteration in which it was traced, with the iteration's slot.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoIo`]; files that are missing or damaged.
+    pub fn io(&self) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+        io::read(&self.path, &self.id)
     }
 
     /// What the command `name` printed in `slot` (`None`: in no slot, such as `mkfs`); `None` if nothing.

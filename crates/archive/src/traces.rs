@@ -9,9 +9,9 @@ use optrace::{File, Operation, Told, Words};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::trace::{NumberColumn, Operations, SpanColumn, Traced};
 
-use crate::ArchiveError;
 use crate::layout::{EVENTS, RAW, events_file, raw_file};
 use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::{ArchiveError, io};
 
 /// The tracers that are understood.
 const OPTRACE: &str = "optrace";
@@ -66,7 +66,8 @@ pub(crate) fn write(run: &Path, stage: &Path, traced: &[(u32, String)]) -> Resul
         let read = |slot| Some((slot, File::open(&run.join(raw_file(tracer, slot)))));
         table(stage, tracer, slots.filter_map(read).collect())?;
     }
-    Ok(())
+    let io: Vec<u32> = traced.iter().filter(|(_, tracer)| tracer == io::IO).map(|(slot, _)| *slot).collect();
+    if io.is_empty() { Ok(()) } else { io::write(run, stage, &io) }
 }
 
 type Opened = Vec<(u32, Result<File, optrace::Error>)>;

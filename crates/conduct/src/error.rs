@@ -36,6 +36,9 @@ pub enum ConductError {
     /// Call stacks could not be sampled.
     #[error(transparent)]
     Profile(#[from] perflab_observe::profile::ProfileError),
+    /// I/O could not be traced.
+    #[error(transparent)]
+    Io(#[from] perflab_observe::io::IoError),
     /// A setting could not be read or written.
     #[error("cannot {action} {path}")]
     Setting {

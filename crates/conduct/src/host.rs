@@ -1,6 +1,7 @@
 //! This host as a target: checks, prepares, iterates, undoes.
 
 pub(crate) mod check;
+mod io;
 mod iteration;
 mod profile;
 pub(crate) mod progress;

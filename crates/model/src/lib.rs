@@ -14,6 +14,7 @@
 //! | [`series`] | what a monitor records, declared column by column |
 //! | [`profile`] | sampled call stacks: frames, stacks, samples, what was lost |
 //! | [`trace`] | every operation of a program, with the spans inside it |
+//! | [`io`] | pages and disk requests of a process tree, and their files |
 //! | [`sample`] | one measured value of one metric |
 //! | [`target`] | where cases run, when it is not this host alone |
 //! | [`manifest`] | `run.json` |
@@ -21,6 +22,7 @@
 pub mod event;
 pub mod expression;
 pub mod facts;
+pub mod io;
 pub mod manifest;
 pub mod metric;
 pub mod nearest;

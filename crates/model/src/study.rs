@@ -13,7 +13,7 @@ mod workload;
 
 pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study};
 pub use factor::{Factor, FactorKind, Level, Side};
-pub use profiling::{ProfileScope, Profiling};
+pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;
 pub use target::{GuestRoot, TargetKind, TargetUse};
 pub use until::{NotARule, Until};

@@ -11,6 +11,7 @@
 //! | [`profile`] | sampled call stacks of kernel and processes |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
+//! | [`io`] | pages and disk requests of a process tree, and their files |
 //! | [`realtime`] | a moment in which nothing else may come first |
 //! | [`kvm`] | whether /dev/kvm runs guests at speed |
 //! | [`usage`] | what perflab itself cost |
@@ -18,6 +19,7 @@
 pub mod clock;
 pub mod error;
 pub mod facts;
+pub mod io;
 pub mod kvm;
 pub mod monitor;
 pub mod profile;

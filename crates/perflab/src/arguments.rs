@@ -2,6 +2,7 @@
 
 pub mod flame;
 pub mod history;
+pub mod io;
 pub mod slab;
 pub mod trace;
 pub mod vm;
@@ -119,6 +120,8 @@ pub enum Verb {
     Kernel(vm::Kernel),
     /// Find what makes single operations of a program slow: every one recorded, with its causes
     Trace(trace::Trace),
+    /// See what a program reads when it starts: files, metadata, disk requests
+    Io(io::Io),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind

@@ -75,7 +75,7 @@ fn refused_by_a_machine(error: &anyhow::Error) -> bool {
 /// Whether the archive only says that the user named the wrong thing.
 fn users(error: &ArchiveError) -> bool {
     use ArchiveError::{
-        Ambiguous, Exists, Foreign, Live, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
+        Ambiguous, Exists, Foreign, Live, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
     };
     matches!(
         error,
@@ -88,6 +88,7 @@ fn users(error: &ArchiveError) -> bool {
             | NoSeries { .. }
             | NoStacks { .. }
             | NoTrace { .. }
+            | NoIo { .. }
             | Trace(_)
     )
 }

@@ -66,6 +66,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Trace(wanted) => verbs::trace::run(&context, &wanted.verb),
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),
+        Verb::Io(wanted) => verbs::io::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::Agent(wanted) => verbs::agent::run(&context, wanted),

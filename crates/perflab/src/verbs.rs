@@ -8,6 +8,7 @@ pub mod flame;
 pub mod guard;
 pub mod history;
 pub mod import;
+pub mod io;
 pub mod kernel;
 pub mod laboratory;
 pub mod plan;

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod flame;
 pub mod history;
+pub mod io;
 pub mod report;
 pub mod slab;
 pub mod table;

@@ -89,6 +89,7 @@ fn study(story: &Story, feeds: &[Feed]) -> Study {
         facts: None,
         metric: IndexMap::new(),
         profile: None,
+        io: None,
         disk: None,
         target: IndexMap::new(),
     }

@@ -104,6 +104,21 @@ impl TableReader {
         read.into_iter().map(|cell| cell.map(text).transpose()).collect()
     }
 
+    /// A text column of some row groups, with its missing cells.
+    pub(crate) fn optional_text_of(
+        &self,
+        name: &str,
+        groups: Range<usize>,
+    ) -> Result<Vec<Option<String>>, ArchiveError> {
+        let (values, levels) = self.cells::<ByteArrayType>(name, groups)?;
+        let mut values = values.into_iter();
+        let text = |bytes: parquet::data_type::ByteArray| {
+            bytes.as_utf8().map(String::from).map_err(ArchiveError::damaged(&self.path))
+        };
+        let cell = |level: &i16| (*level > 0).then(|| values.next()).flatten().map(text).transpose();
+        levels.iter().map(cell).collect()
+    }
+
     fn required<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ArchiveError> {
         let (values, _) = self.column::<T>(name)?;
         if values.len() == self.rows() {

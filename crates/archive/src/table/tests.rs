@@ -54,6 +54,7 @@ fn the_format_page_has_every_column_as_it_is() {
         ("stacks/frames", crate::stacks::frame_columns()),
         ("stacks/tree", crate::stacks::tree_columns()),
         ("stacks/CASE", crate::stacks::sample_columns()),
+        ("events/io", crate::io::columns()),
         ("events/TRACER", crate::traces::documented_columns()),
     ];
     for (table, columns) in tables {

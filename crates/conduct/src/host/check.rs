@@ -8,8 +8,8 @@ use perflab_workload::{Catalogue, Definition, install};
 use rustix::fs::{Access, access};
 
 use super::Host;
-use super::profile;
 use super::stream::Stream;
+use super::{io, profile};
 use crate::settings::{Knob, knobs};
 use crate::{ConductError, Permissions, Refusal, disk, plan};
 
@@ -25,6 +25,7 @@ pub(crate) fn all(
     if side != Some(Side::Host) {
         found.splice(..0, definitions(manifest, &host.catalogue).into_iter().filter_map(not_ready));
         found.extend(profile::refusal(manifest, host));
+        found.extend(io::refusal(manifest));
         found.extend(disks(manifest, permissions));
         found.extend(scratch_room(manifest, &host.catalogue, permissions));
     }

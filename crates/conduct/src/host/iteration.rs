@@ -9,7 +9,7 @@ use perflab_workload::{Definition, Ending, Finished, HostPaths};
 use perflab_observe::RealTime;
 
 use super::station::Station;
-use super::traces;
+use super::{io, traces};
 use crate::ConductError;
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
@@ -23,7 +23,7 @@ pub(super) fn run(
     let Some(definition) = station.host.catalogue.get(&case.uses) else { return Ok(false) };
     station.stream.send(What::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
-    let (outcome, start, end) = match attempt(station, index, case, definition, begin) {
+    let (outcome, start, end) = match attempt(station, (index, slot.warmup), case, definition, begin) {
         Ok(finished) => {
             tell_output(station, index, &finished)?;
             traces::tell(station, index, slot, definition)?;
@@ -39,7 +39,7 @@ pub(super) fn run(
 
 fn attempt(
     station: &Station<'_>,
-    index: u32,
+    (index, warmup): (u32, bool),
     case: &Case,
     definition: &Definition,
     begin: &dyn Fn() -> Option<RealTime>,
@@ -52,9 +52,13 @@ fn attempt(
     environment.extend(traces::variable(station, index, definition));
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
+    let tracing = io::start(station.manifest)?;
     let finished = perflab_workload::run_when(&invocation, &environment, limit, &station.stop.flag(), begin);
     if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &station.stream)?;
+    }
+    if let Some(tracer) = tracing {
+        io::finish(tracer, station, index, warmup)?;
     }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.

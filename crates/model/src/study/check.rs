@@ -46,6 +46,7 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
     }
     disk(study, &mut found);
     profile(study, &mut found);
+    io(study, &mut found);
     super::check_target::problems(study, &mut found);
     found
 }
@@ -60,6 +61,13 @@ fn profile(study: &Study, found: &mut Vec<Problem>) {
         let problem =
             Problem::new("profile", "profiles are taken on this host only, and this study has targets");
         found.push(problem.hint("leave [profile] out, or the targets"));
+    }
+}
+
+fn io(study: &Study, found: &mut Vec<Problem>) {
+    if study.io.is_some() && !study.target.is_empty() {
+        let problem = Problem::new("io", "I/O is traced on this host only, and this study has targets");
+        found.push(problem.hint("leave [io] out, or the targets"));
     }
 }
 

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, Profiling, TargetUse, Until, WorkloadUse};
+use super::{Factor, IoTracing, Profiling, TargetUse, Until, WorkloadUse};
 use crate::Value;
 use crate::quantity::Span;
 
@@ -47,6 +47,9 @@ pub struct Study {
     /// Call stacks to sample while iterations run; none where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profiling>,
+    /// I/O to trace while iterations run; none where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoTracing>,
     /// Where file-system workloads write; a temporary directory where left out.
     #[serde(default)]
     pub disk: Option<Disk>,

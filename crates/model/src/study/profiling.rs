@@ -1,4 +1,4 @@
-//! `[profile]`: call stacks sampled while iterations run.
+//! `[profile]` and `[io]`: call stacks sampled, and I/O traced, while iterations run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ impl Default for Profiling {
     }
 }
 
-/// Whose stacks are sampled.
+/// Whose stacks are sampled, or whose pages are traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfileScope {
@@ -33,4 +33,12 @@ pub enum ProfileScope {
     System,
     /// the workload's processes alone, and their children
     Workload,
+}
+
+/// `[io]`: trace pages that come into the page cache, pages that are used and disk requests, while each iteration runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct IoTracing {
+    /// Whose pages; disk requests are always everybody's.
+    pub scope: ProfileScope,
 }

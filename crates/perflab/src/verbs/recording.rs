@@ -1,15 +1,100 @@
-//! A command that is recorded: as a study's only workload, defined for the occasion.
+//! A command that is recorded: as a study's only workload, defined for the occasion, in an ordinary run. The one place for
+//! it: what is recorded meanwhile is the instrument's.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context as _;
-use perflab_model::Nanos;
+use perflab_archive::RunDir;
+use perflab_conduct::Choices;
+use perflab_model::study::Source;
+use perflab_model::{Nanos, Status, Study};
 
-use crate::exit::Usage;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::run;
+
+/// A command, or a stretch of time, that an instrument records.
+pub struct Recorded<'a> {
+    /// the verb: `flame record`
+    pub verb: &'a str,
+    /// what the run is called: `Call stacks`
+    pub title: &'a str,
+    /// the command; empty for the system as it is
+    pub command: &'a [OsString],
+    /// how long at most
+    pub duration: Option<&'a str>,
+    /// how long to watch the system at rest before and after
+    pub quiet: &'a str,
+    /// the run's label
+    pub label: Option<&'a str>,
+    /// tables of the study that say what is recorded
+    pub tables: &'a str,
+}
+
+impl Recorded<'_> {
+    /// Records it; `change` completes the study with what its text cannot say.
+    pub fn carry_out(
+        &self,
+        context: &Context,
+        change: impl FnOnce(&mut Study),
+    ) -> anyhow::Result<(Status, RunDir)> {
+        run::undo_leftovers(context);
+        let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
+        write_definition(&folder.path().join("command.toml"), self.command, self.duration)?;
+        let mut catalogue = context.catalogue()?;
+        catalogue.extend(folder.path())?;
+        let source = Source::new(self.verb, self.study()?);
+        let mut study = source.read()?;
+        change(&mut study);
+        let facts = perflab_observe::facts(&context.root, None)?;
+        let choices = Choices { set: Vec::new(), only: None, seed: 0 };
+        let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
+            .map_err(|found| source.problems(found))?;
+        let label = self.label.map(String::from);
+        let manifest = crate::manifest::manifest(&source, study, plan, facts, label, &context.root);
+        let stop = run::stop_on_interrupt()?;
+        let host = run::host(context, catalogue)?;
+        if self.command.is_empty() && self.duration.is_none() {
+            context.say("recording until ^C");
+        }
+        let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+        context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
+        context.say(crate::verbs::show::own_cost(&found.manifest()?));
+        Ok((status, found))
+    }
+
+    /// The study, as text: what a person could have written.
+    fn study(&self) -> Result<String, Usage> {
+        let limit = match self.duration {
+            Some(text) if !self.command.is_empty() => time("--for", text)?,
+            _ => "87600h".into(),
+        };
+        let quiet = if self.command.is_empty() { "0s".into() } else { time("--quiet-time", self.quiet)? };
+        let title = quoted(&format!("{}, {}", self.title, subject(self.command)));
+        Ok(format!(
+            "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
+             time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
+            self.tables
+        ))
+    }
+
+    /// Stopping a recording that waits for ^C, or for the end of its time, is how it ends, not a failure.
+    pub fn exit(&self, context: &Context, status: Status, found: &RunDir) -> Exit {
+        match status {
+            Status::Finished => Exit::Fine,
+            Status::Stopped if self.command.is_empty() => Exit::Fine,
+            _ => {
+                let look = format!("`perflab show {} --output 0` prints what it said", found.short());
+                context.say(format!("the command failed or was stopped; {look}"));
+                Exit::WorkloadFailed
+            }
+        }
+    }
+}
 
 /// What is recorded, for titles.
-pub fn subject(command: &[OsString]) -> String {
+fn subject(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     if words.is_empty() { "the system as it is".into() } else { format!("during `{}`", words.join(" ")) }
 }
@@ -23,7 +108,7 @@ pub fn time(option: &str, text: &str) -> Result<String, Usage> {
 }
 
 /// The command as a workload; waiting, where there is none.
-pub fn write_definition(path: &Path, command: &[OsString], duration: Option<&str>) -> anyhow::Result<()> {
+fn write_definition(path: &Path, command: &[OsString], duration: Option<&str>) -> anyhow::Result<()> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
             time("--for", duration)?;

@@ -1,0 +1,113 @@
+//! What was read of each file, and what of that was needed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use perflab_model::Nanos;
+use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, Runs};
+
+/// A file, as the recording saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileUse {
+    /// its file system
+    pub device: Device,
+    /// its number there
+    pub inode: u64,
+    /// its path, or the best that can be said
+    pub name: String,
+    /// what it is
+    pub class: FileClass,
+    /// pages that came into the cache
+    pub added: Runs,
+    /// pages that were needed, whether they had to come or were there
+    pub used: Runs,
+    /// when the first of either happened, since tracing began
+    pub first: Nanos,
+    /// pieces in which it lies on its disk; none where unknown
+    pub extents: Option<usize>,
+}
+
+#[derive(Default)]
+struct Seen {
+    added: Vec<(u64, u64)>,
+    used: Vec<(u64, u64)>,
+    first: Option<Nanos>,
+}
+
+/// Every file that pages were added to or used of, the one with most added pages first.
+pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
+    let known: HashMap<(Device, u64), &IoFile> =
+        recording.files.iter().map(|file| ((file.device, file.inode), file)).collect();
+    let mut seen: BTreeMap<(Device, u64), Seen> = BTreeMap::new();
+    for event in &recording.events {
+        let of = |kind: IoKind| kind == IoKind::Added || kind.is_use();
+        if !of(event.kind) {
+            continue;
+        }
+        let seen = seen.entry((event.device, event.inode)).or_default();
+        seen.first.get_or_insert(event.at.since(recording.told.begun));
+        let list = if event.kind == IoKind::Added { &mut seen.added } else { &mut seen.used };
+        list.push((event.first, event.count));
+    }
+    let mut all: Vec<FileUse> =
+        seen.into_iter().map(|(key, seen)| file_use(key, known.get(&key).copied(), seen)).collect();
+    all.sort_by_key(|file| (std::cmp::Reverse(file.added.pages()), file.first));
+    all
+}
+
+fn file_use((device, inode): (Device, u64), file: Option<&IoFile>, seen: Seen) -> FileUse {
+    let name = file.and_then(|file| file.path.clone());
+    let pages = file.map(|file| file.size.div_ceil(perflab_model::io::PAGE)).filter(|pages| *pages > 0);
+    // A read asks for whole windows, and a mapping for what lies behind the end of the file.
+    let within = |runs: Vec<(u64, u64)>| {
+        let runs: Runs = runs.into_iter().collect();
+        pages.map_or_else(|| runs.clone(), |pages| runs.below(pages))
+    };
+    FileUse {
+        device,
+        inode,
+        name: name.unwrap_or_else(|| format!("inode {inode} of {device}")),
+        class: file.map_or(FileClass::Other, |file| file.class),
+        added: within(seen.added),
+        used: within(seen.used),
+        first: seen.first.unwrap_or_default(),
+        extents: file.map(|file| file.extents.len()).filter(|pieces| *pieces > 0),
+    }
+}
+
+/// All files of a directory, those of its directories not among them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Folder {
+    /// its path; the disk's for what is not a file's
+    pub name: String,
+    /// how many files
+    pub files: usize,
+    /// pages that came into the cache
+    pub added: u64,
+    /// pages that were needed
+    pub used: u64,
+}
+
+/// The same by directory, the one with most added pages first.
+pub fn by_directory(files: &[FileUse]) -> Vec<Folder> {
+    let mut folders: BTreeMap<&str, Folder> = BTreeMap::new();
+    for file in files {
+        let name = match (file.class, file.name.rsplit_once('/')) {
+            (FileClass::File | FileClass::Other, Some((folder, _))) => {
+                if folder.is_empty() {
+                    "/"
+                } else {
+                    folder
+                }
+            }
+            _ => file.name.as_str(),
+        };
+        let empty = || Folder { name: name.into(), files: 0, added: 0, used: 0 };
+        let folder = folders.entry(name).or_insert_with(empty);
+        folder.files += 1;
+        folder.added += file.added.pages();
+        folder.used += file.used.pages();
+    }
+    let mut all: Vec<Folder> = folders.into_values().collect();
+    all.sort_by_key(|folder| std::cmp::Reverse(folder.added));
+    all
+}

@@ -1,0 +1,198 @@
+//! `events/io.parquet`: what a tracer of I/O saw, one row an event. Owns the way from its file (the recording as JSON), which
+//! is kept under `raw/` while the run lives, to the table and back; files and metadata ranges are in the table's metadata.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
+use perflab_model::Nanos;
+use perflab_model::io::{Device, IoEvent, IoFile, IoKind, IoRecording, IoTold};
+use serde::{Deserialize, Serialize};
+
+use crate::ArchiveError;
+use crate::layout::{EVENTS, events_file, raw_file};
+use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+
+/// The tracer's name, and the table's.
+pub(crate) const IO: &str = "io";
+const KEY: &str = "perflab.io";
+
+/// What the metadata say about an iteration.
+#[derive(Debug, Serialize, Deserialize)]
+struct Part {
+    slot: u32,
+    rows: u64,
+    told: IoTold,
+    files: Vec<IoFile>,
+}
+
+/// The columns: name, type, unit, whether cells may be missing, meaning.
+const COLUMNS: [(&str, Stored, &str, bool, &str); 10] = [
+    ("slot", Stored::Int32, "1", false, "index into plan.slots of run.json"),
+    ("at_ns", Stored::Int64, "ns", false, "when, CLOCK_MONOTONIC of the target"),
+    ("pid", Stored::Int32, "1", false, "the thread in whose name it happened"),
+    (
+        "kind",
+        Stored::Text,
+        "1",
+        false,
+        "pages: added, fault, read, mapped; requests: issued, completed; processes: exec, exit",
+    ),
+    ("device", Stored::Text, "1", false, "file system, or disk of a request: major:minor"),
+    (
+        "inode",
+        Stored::Int64,
+        "1",
+        false,
+        "the file; the disk's number where the page is the disk's own; 0 for requests",
+    ),
+    ("first", Stored::Int64, "1", false, "first page in the file, or first sector of 512 bytes on the disk"),
+    ("count", Stored::Int64, "1", false, "pages of 4 KiB, or sectors"),
+    (
+        "name",
+        Stored::Text,
+        "1",
+        true,
+        "a request's flags (R, RA, WS), a program's file, an ended thread's name",
+    ),
+    ("path", Stored::Text, "1", true, "the file's path, where it was found"),
+];
+
+pub(crate) fn columns() -> Vec<Declaration> {
+    let column = |(name, stored, unit, optional, meaning): (&str, Stored, &str, bool, &str)| {
+        let kind = if stored == Stored::Int64 { "value" } else { "key" };
+        let column = Declaration::new(name, stored, unit, kind, meaning);
+        if optional { column.optional() } else { column }
+    };
+    COLUMNS.map(column).into()
+}
+
+/// Writes the table under `stage` from the recordings of these slots.
+pub(crate) fn write(run: &Path, stage: &Path, slots: &[u32]) -> Result<(), ArchiveError> {
+    let directory = stage.join(EVENTS);
+    fs::create_dir_all(&directory).map_err(ArchiveError::io("create", &directory))?;
+    let mut table = TableWriter::create(&stage.join(events_file(IO)), &columns(), &[])?;
+    let mut parts = Vec::new();
+    for slot in slots {
+        let path = run.join(raw_file(IO, *slot));
+        let text = fs::read(&path).map_err(ArchiveError::io("read", &path))?;
+        let recording: IoRecording = serde_json::from_slice(&text).map_err(ArchiveError::damaged(&path))?;
+        rows(&mut table, *slot, &recording)?;
+        table.cut()?;
+        let (rows, told, files) = (recording.events.len() as u64, recording.told, recording.files);
+        parts.push(Part { slot: *slot, rows, told, files });
+    }
+    table.note(KEY, serde_json::to_string(&parts).unwrap_or_default());
+    table.close()
+}
+
+fn rows(table: &mut TableWriter, slot: u32, recording: &IoRecording) -> Result<(), ArchiveError> {
+    let paths: HashMap<(Device, u64), &str> = recording
+        .files
+        .iter()
+        .filter_map(|file| Some(((file.device, file.inode), file.path.as_deref()?)))
+        .collect();
+    for event in &recording.events {
+        let device = event.device.to_string();
+        let row = [
+            Item::Int(slot.into()),
+            Item::Int(event.at.0 as i64),
+            Item::Int(event.pid.into()),
+            Item::Text(event.kind.name()),
+            Item::Text(&device),
+            Item::Int(event.inode as i64),
+            Item::Int(event.first as i64),
+            Item::Int(event.count as i64),
+        ];
+        let path = paths.get(&(event.device, event.inode)).copied();
+        let texts = [event.name.as_deref(), path].map(|text| text.map_or(Item::Missing, Item::Text));
+        table.push(row.into_iter().chain(texts))?;
+    }
+    Ok(())
+}
+
+/// The recordings of a closed run, by slot.
+pub(crate) fn read(run: &Path, id: &str) -> Result<Vec<(u32, IoRecording)>, ArchiveError> {
+    let path = run.join(events_file(IO));
+    if !path.exists() {
+        return Err(ArchiveError::NoIo { id: id.into() });
+    }
+    let table = TableReader::open(&path)?;
+    let parts: Vec<Part> = serde_json::from_str(table.metadata(KEY).unwrap_or_default())
+        .map_err(ArchiveError::damaged(&path))?;
+    let mut first = 0;
+    let mut all = Vec::new();
+    for part in parts {
+        let events = events(&table, table.groups_of(first, part.rows), &path)?;
+        first += part.rows;
+        all.push((part.slot, IoRecording { events, files: part.files, told: part.told }));
+    }
+    Ok(all)
+}
+
+fn events(
+    table: &TableReader,
+    groups: std::ops::Range<usize>,
+    path: &Path,
+) -> Result<Vec<IoEvent>, ArchiveError> {
+    let at = table.dense::<Int64Type>("at_ns", groups.clone())?;
+    let pid = table.dense::<Int32Type>("pid", groups.clone())?;
+    let kind = table.dense::<ByteArrayType>("kind", groups.clone())?;
+    let device = table.dense::<ByteArrayType>("device", groups.clone())?;
+    let [inode, first, count] =
+        ["inode", "first", "count"].map(|name| table.dense::<Int64Type>(name, groups.clone()));
+    let (inode, first, count) = (inode?, first?, count?);
+    let name = table.optional_text_of("name", groups)?;
+    let event = |row: usize| {
+        Some(IoEvent {
+            at: Nanos(*at.get(row)? as u64),
+            pid: *pid.get(row)?,
+            kind: IoKind::named(kind.get(row)?.as_utf8().ok()?)?,
+            device: Device::parse(device.get(row)?.as_utf8().ok()?)?,
+            inode: *inode.get(row)? as u64,
+            first: *first.get(row)? as u64,
+            count: *count.get(row)? as u64,
+            name: name.get(row)?.clone(),
+        })
+    };
+    let wrong = |row| ArchiveError::damaged(path)(format!("row {row} is no event"));
+    (0..at.len()).map(|row| event(row).ok_or_else(|| wrong(row))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(at: u64, kind: IoKind, name: Option<&str>) -> IoEvent {
+        let name = name.map(String::from);
+        IoEvent {
+            at: Nanos(at),
+            pid: 7,
+            kind,
+            device: Device::new(254, 0),
+            inode: 12,
+            first: 3,
+            count: 4,
+            name,
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let home = tempfile::tempdir().unwrap();
+        let recording = |at| IoRecording {
+            events: vec![event(at, IoKind::Added, None), event(at + 1, IoKind::Issued, Some("RA"))],
+            files: Vec::new(),
+            told: IoTold { lost: at, ..IoTold::default() },
+        };
+        fs::create_dir(home.path().join("raw")).unwrap();
+        for slot in [0, 5] {
+            let text = serde_json::to_vec(&recording(u64::from(slot) + 1)).unwrap();
+            fs::write(home.path().join(raw_file(IO, slot)), text).unwrap();
+        }
+        write(home.path(), home.path(), &[0, 5]).unwrap();
+        assert_eq!(read(home.path(), "x").unwrap(), [(0, recording(1)), (5, recording(6))]);
+        assert!(matches!(read(Path::new("/nowhere"), "x"), Err(ArchiveError::NoIo { .. })));
+    }
+}

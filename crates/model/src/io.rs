@@ -1,0 +1,299 @@
+//! I/O of a process tree: pages that came into the page cache, pages that were used, requests that went to disks, and the
+//! files that both belong to. Owns these nouns and the arithmetic of pages and extents; refuses to trace and to draw.
+
+mod runs;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+pub use runs::Runs;
+
+/// Bytes of a page, which every number of pages here counts.
+pub const PAGE: u64 = 4096;
+/// Bytes of a sector, which every block number here counts.
+pub const SECTOR: u64 = 512;
+
+/// A device, as the kernel numbers it inside: 12 bits of major number, 20 of minor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Device(pub u32);
+
+impl Device {
+    /// From its two numbers.
+    pub fn new(major: u32, minor: u32) -> Self {
+        Device(major << 20 | (minor & 0xf_ffff))
+    }
+
+    /// The major number: which driver.
+    pub fn major(self) -> u32 {
+        self.0 >> 20
+    }
+
+    /// The minor number: which of the driver's devices.
+    pub fn minor(self) -> u32 {
+        self.0 & 0xf_ffff
+    }
+
+    /// From `254:0`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(Device::new(major.parse().ok()?, minor.parse().ok()?))
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}:{}", self.major(), self.minor())
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoKind {
+    /// pages came into the page cache: they are being read, or written anew
+    Added,
+    /// a page was needed by a page fault
+    Fault,
+    /// pages were needed by a read
+    Read,
+    /// pages that lay around a fault, and in the cache, were mapped with it
+    Mapped,
+    /// a request went to a disk
+    Issued,
+    /// a disk answered a request
+    Completed,
+    /// a program was started
+    Exec,
+    /// a thread ended
+    Exit,
+}
+
+/// Every kind, with its name in tables.
+pub const IO_KINDS: [(IoKind, &str); 8] = [
+    (IoKind::Added, "added"),
+    (IoKind::Fault, "fault"),
+    (IoKind::Read, "read"),
+    (IoKind::Mapped, "mapped"),
+    (IoKind::Issued, "issued"),
+    (IoKind::Completed, "completed"),
+    (IoKind::Exec, "exec"),
+    (IoKind::Exit, "exit"),
+];
+
+impl IoKind {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        IO_KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        IO_KINDS.iter().find(|(_, other)| *other == name).map(|(kind, _)| *kind)
+    }
+
+    /// Whether it says that somebody needed a page.
+    pub fn is_use(self) -> bool {
+        matches!(self, IoKind::Fault | IoKind::Read)
+    }
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoEvent {
+    /// CLOCK_MONOTONIC
+    pub at: Nanos,
+    /// the thread in whose name it happened
+    pub pid: i32,
+    /// what
+    pub kind: IoKind,
+    /// file system of the file, or disk of the request
+    pub device: Device,
+    /// the file; the disk's own number for pages of a disk itself, which is where file systems keep their metadata
+    pub inode: u64,
+    /// first page in the file, or first sector on the disk
+    pub first: u64,
+    /// pages or sectors
+    pub count: u64,
+    /// of a request: `R`, `RA`, `WS`; of a program: its file; of a thread that ended: its name
+    pub name: Option<String>,
+}
+
+impl IoEvent {
+    /// Whether it is a request that reads.
+    pub fn is_disk_read(&self) -> bool {
+        self.kind == IoKind::Issued && self.name.as_deref().is_some_and(|flags| flags.starts_with('R'))
+    }
+}
+
+/// A stretch of a file that lies in one piece on its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// first byte in the file
+    pub logical: u64,
+    /// first byte on the disk
+    pub physical: u64,
+    /// bytes
+    pub length: u64,
+}
+
+impl Extent {
+    /// Where this byte of the file lies, if here.
+    pub fn place(&self, logical: u64) -> Option<u64> {
+        let inside = logical.checked_sub(self.logical).filter(|inside| *inside < self.length)?;
+        Some(self.physical + inside)
+    }
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileClass {
+    /// a regular file
+    File,
+    /// a directory
+    Directory,
+    /// the disk itself: the file system's own blocks
+    Disk,
+    /// anything else, or gone before it could be asked
+    Other,
+}
+
+/// A file that events name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoFile {
+    /// its file system
+    pub device: Device,
+    /// its number there
+    pub inode: u64,
+    /// changes when the number is given to another file
+    pub generation: Option<u32>,
+    /// what it is
+    pub class: FileClass,
+    /// where it was found; none where it is gone, or lies on no mount that can be seen from here
+    pub path: Option<String>,
+    /// bytes
+    pub size: u64,
+    /// when it was changed last, ns since 1970
+    pub changed: i64,
+    /// where it lies on its disk; empty where its file system cannot say
+    pub extents: Vec<Extent>,
+}
+
+impl IoFile {
+    /// Where a page lies on the disk, in bytes.
+    pub fn place(&self, page: u64) -> Option<u64> {
+        self.extents.iter().find_map(|extent| extent.place(page * PAGE))
+    }
+}
+
+/// What the blocks of a file system's own are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MetadataClass {
+    /// superblock and group descriptors
+    Superblock,
+    /// which blocks and inodes are free
+    Bitmap,
+    /// inodes
+    InodeTable,
+    /// the journal
+    Journal,
+    /// names of files
+    Directory,
+    /// where files lie, attributes, or what could not be told apart
+    Tree,
+}
+
+/// A stretch of a disk that holds metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetadataRange {
+    /// the disk
+    pub device: Device,
+    /// first byte
+    pub physical: u64,
+    /// bytes
+    pub length: u64,
+    /// what for
+    pub class: MetadataClass,
+}
+
+/// Where a partition lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// its device
+    pub device: Device,
+    /// the disk's
+    pub disk: Device,
+    /// its first byte there
+    pub start: u64,
+}
+
+/// Everything that was traced in one iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoRecording {
+    /// in the order of time
+    pub events: Vec<IoEvent>,
+    /// the files that they name
+    pub files: Vec<IoFile>,
+    /// what else is known
+    pub told: IoTold,
+}
+
+/// What a tracer of I/O says about an iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoTold {
+    /// when tracing began
+    pub begun: Nanos,
+    /// when it ended
+    pub ended: Nanos,
+    /// events that the kernel had no room for
+    pub lost: u64,
+    /// events that this kernel does not have, and what is therefore not seen
+    pub missing: Vec<String>,
+    /// whether only one process tree was followed; else everybody's I/O is here
+    pub tree: bool,
+    /// CPU time of reading the kernel's buffers
+    pub cost: Nanos,
+    /// metadata of the file systems that were read
+    pub metadata: Vec<MetadataRange>,
+    /// partitions among the file systems' devices: requests name the whole disk
+    pub partitions: Vec<Partition>,
+}
+
+impl IoTold {
+    /// The disk below a file system's device, and where on it the device begins.
+    pub fn disk(&self, device: Device) -> (Device, u64) {
+        let found = self.partitions.iter().find(|partition| partition.device == device);
+        found.map_or((device, 0), |partition| (partition.disk, partition.start))
+    }
+}
+
+impl IoRecording {
+    /// The file of an event.
+    pub fn file(&self, device: Device, inode: u64) -> Option<&IoFile> {
+        self.files.iter().find(|file| file.device == device && file.inode == inode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_and_written_as_the_kernel_does() {
+        let device = Device::parse("254:17").unwrap();
+        assert_eq!((device, device.to_string()), (Device(254 << 20 | 17), "254:17".into()));
+        assert!(Device::parse("254").is_none());
+    }
+
+    #[test]
+    fn a_page_has_a_place_only_inside_an_extent() {
+        let extent = Extent { logical: 8192, physical: 1 << 20, length: 4096 };
+        assert_eq!(extent.place(8192 + 5), Some((1 << 20) + 5));
+        assert_eq!((extent.place(8191), extent.place(12288)), (None, None));
+    }
+}

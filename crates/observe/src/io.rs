@@ -1,0 +1,31 @@
+//! What I/O a process tree makes: pages that come into the page cache, pages that are used, disk requests.
+//!
+//! Owns a trace instance of the kernel's own, under a name that no other tool has, so that neither disturbs the other; it
+//! is removed at the end, and one that a killed perflab left is removed at the next start. Refuses to interpret: what was
+//! needed and what was merely read around it is for `analyze` to say, what is worth reading ahead for `prefetch`.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`tracefs`] | where the kernel's tracing is, and an instance of it |
+//! | `format`, `ring` | events and buffers in the kernel's binary form |
+//! | [`recorder`] | a recording, from start to stop |
+//! | [`files`] | numbers of files made into names, and where files lie on disks |
+//! | [`mounts`] | file systems, and the disks below them |
+//! | [`residency`] | which pages of a file are in memory |
+
+pub mod error;
+mod fiemap;
+pub mod files;
+mod format;
+mod fsmap;
+mod handle;
+pub mod mounts;
+pub mod recorder;
+pub mod residency;
+mod ring;
+pub mod tracefs;
+
+pub use error::IoError;
+pub use files::{identify, look};
+pub use mounts::{Mount, Mounts};
+pub use recorder::{IoTracer, Whose, check};

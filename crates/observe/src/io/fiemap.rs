@@ -1,0 +1,90 @@
+//! Where a file lies on its disk (`FS_IOC_FIEMAP`), and which file its number means (`FS_IOC_GETVERSION`).
+#![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use perflab_model::io::Extent;
+
+/// `_IOWR('f', 11, struct fiemap)`
+const FIEMAP: libc::c_ulong = 0xc020_660b;
+/// `_IOR('v', 1, long)`
+const GETVERSION: libc::c_ulong = 0x8008_7601;
+const LAST: u32 = 1;
+/// Not allocated yet, place unknown, or encoded: no place that could be read from the disk.
+const NOWHERE: u32 = 0x2 | 0x4 | 0x8;
+const AT_ONCE: usize = 128;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_too: [u32; 3],
+}
+
+#[repr(C)]
+struct Map {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    room: u32,
+    reserved: u32,
+    pieces: [Piece; AT_ONCE],
+}
+
+/// The extents of a file, in its order; neighbours that also lie together on the disk are one.
+pub(crate) fn extents(file: &File) -> io::Result<Vec<Extent>> {
+    let mut all: Vec<Extent> = Vec::new();
+    let mut start = 0;
+    loop {
+        let map = ask(file, start)?;
+        let found = map.pieces.get(..map.mapped as usize).unwrap_or_default();
+        for piece in found.iter().filter(|piece| piece.flags & NOWHERE == 0) {
+            add(&mut all, Extent { logical: piece.logical, physical: piece.physical, length: piece.length });
+        }
+        match found.last() {
+            Some(last) if last.flags & LAST == 0 => start = last.logical + last.length,
+            _ => return Ok(all),
+        }
+    }
+}
+
+fn add(all: &mut Vec<Extent>, next: Extent) {
+    match all.last_mut() {
+        Some(last)
+            if last.logical + last.length == next.logical && last.physical + last.length == next.physical =>
+        {
+            last.length += next.length;
+        }
+        _ => all.push(next),
+    }
+}
+
+fn ask(file: &File, start: u64) -> io::Result<Map> {
+    let mut map = Map {
+        start,
+        length: u64::MAX - start,
+        flags: 0,
+        mapped: 0,
+        room: AT_ONCE as u32,
+        reserved: 0,
+        pieces: [Piece::default(); AT_ONCE],
+    };
+    // SAFETY: `map` is a `struct fiemap` with room for as many extents as `room` says; it outlives the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut map) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(map) }
+}
+
+/// The generation of a file: changes when its number is given to another one.
+pub(crate) fn generation(file: &File) -> io::Result<u32> {
+    let mut version: libc::c_long = 0;
+    // SAFETY: file systems write an int or a long, and there is room for a long.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), GETVERSION as _, &raw mut version) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(version as u32) }
+}

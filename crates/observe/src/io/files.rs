@@ -1,0 +1,167 @@
+//! Numbers of files made into names, and where files lie on disks.
+//!
+//! A file is opened by its number right after the recording, when the kernel still knows by which name it was used; where
+//! that is refused, its file system is walked, by name, without leaving it. Nothing is read of a file but its extents.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use perflab_model::io::{Device, FileClass, IoEvent, IoFile, IoKind, IoRecording, MetadataRange};
+
+use super::mounts::{self, Mounts};
+use super::{fiemap, fsmap, handle};
+
+/// Names, places and metadata of everything that a recording names.
+pub fn identify(recording: &mut IoRecording) {
+    let mounts = Mounts::read();
+    let mut wanted: BTreeMap<Device, BTreeSet<u64>> = BTreeMap::new();
+    for event in recording.events.iter().filter(|event| names_a_file(event)) {
+        wanted.entry(event.device).or_default().insert(event.inode);
+    }
+    for (device, inodes) in wanted {
+        recording.files.extend(inodes_of(&mounts, device, inodes));
+    }
+    let disks: BTreeSet<Device> = recording.files.iter().map(|file| file.device).collect();
+    recording.told.partitions = disks.iter().filter_map(|device| mounts::partition(*device)).collect();
+    recording.told.metadata = disks.into_iter().flat_map(|device| metadata(&mounts, device)).collect();
+}
+
+fn names_a_file(event: &IoEvent) -> bool {
+    matches!(event.kind, IoKind::Added | IoKind::Fault | IoKind::Read | IoKind::Mapped)
+}
+
+/// Pages of a disk itself lie in a file system that no mount shows, and the file's number is the disk's.
+fn is_disk(mounts: &Mounts, device: Device, inode: u64) -> bool {
+    let disk = u32::try_from(inode).ok().map(Device);
+    device.major() == 0 && mounts.of(device).is_none() && disk.is_some_and(mounts::is_disk)
+}
+
+fn inodes_of(mounts: &Mounts, device: Device, mut wanted: BTreeSet<u64>) -> Vec<IoFile> {
+    let mut found = Vec::new();
+    let mut take = |inode: u64, file: IoFile| found.push((inode, file));
+    wanted.retain(|inode| {
+        let is_disk = is_disk(mounts, device, *inode);
+        if is_disk {
+            take(*inode, disk(device, *inode));
+        }
+        !is_disk
+    });
+    if let Some((mount, folder)) =
+        mounts.of(device).and_then(|mount| Some((mount, File::open(&mount.place).ok()?)))
+    {
+        wanted.retain(|inode| match by_number(&folder, device, *inode) {
+            Some(file) => {
+                take(*inode, file);
+                false
+            }
+            None => true,
+        });
+        if !wanted.is_empty() && walks(&mount.kind) {
+            walk(&mount.place, &mut wanted, &mut |inode, path| take(inode, look_at(device, inode, path)));
+        }
+    }
+    wanted.into_iter().for_each(|inode| take(inode, unknown(device, inode)));
+    found.into_iter().map(|(_, file)| file).collect()
+}
+
+/// Whether a walk ends: file systems of the kernel's invention and of other machines are left alone.
+fn walks(kind: &str) -> bool {
+    ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "tmpfs", "squashfs", "erofs"].contains(&kind)
+}
+
+fn disk(device: Device, inode: u64) -> IoFile {
+    let node = u32::try_from(inode).ok().and_then(|number| mounts::node(Device(number)));
+    IoFile {
+        class: FileClass::Disk,
+        path: node.map(|node| node.display().to_string()),
+        ..unknown(device, inode)
+    }
+}
+
+fn unknown(device: Device, inode: u64) -> IoFile {
+    let (generation, path, extents) = (None, None, Vec::new());
+    IoFile { device, inode, generation, class: FileClass::Other, path, size: 0, changed: 0, extents }
+}
+
+fn by_number(folder: &File, device: Device, inode: u64) -> Option<IoFile> {
+    let file = handle::open(folder, inode, 0).ok()?;
+    let path = name_of(&file);
+    Some(asked(device, inode, &file, path))
+}
+
+/// By which name the kernel knows an open file, if it is that file's.
+fn name_of(file: &File) -> Option<PathBuf> {
+    use std::os::fd::AsRawFd as _;
+    let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let (there, here) = (fs::symlink_metadata(&name).ok()?, file.metadata().ok()?);
+    (there.ino() == here.ino() && there.dev() == here.dev()).then_some(name)
+}
+
+/// Everything about the file of this name: `None` where there is none.
+pub fn look(path: &Path) -> Option<IoFile> {
+    let found = fs::symlink_metadata(path).ok()?;
+    let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+    Some(look_at(Device::new(major, minor), found.ino(), path))
+}
+
+fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
+    let is_openable = fs::symlink_metadata(path)
+        .is_ok_and(|found| found.ino() == inode && (found.is_file() || found.is_dir()));
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32;
+    let open = || OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
+    match is_openable.then(open).flatten() {
+        Some(file) => asked(device, inode, &file, Some(path.into())),
+        None => IoFile { path: Some(path.display().to_string()), ..unknown(device, inode) },
+    }
+}
+
+fn asked(device: Device, inode: u64, file: &File, path: Option<PathBuf>) -> IoFile {
+    let found = file.metadata().ok();
+    let class = found.as_ref().map_or(FileClass::Other, |found| {
+        let kind = found.file_type();
+        match () {
+            () if kind.is_file() => FileClass::File,
+            () if kind.is_dir() => FileClass::Directory,
+            () if kind.is_block_device() => FileClass::Disk,
+            () => FileClass::Other,
+        }
+    });
+    let changed = |found: &fs::Metadata| found.mtime().saturating_mul(1_000_000_000) + found.mtime_nsec();
+    IoFile {
+        device,
+        inode,
+        generation: fiemap::generation(file).ok(),
+        class,
+        path: path.map(|path| path.display().to_string()),
+        size: found.as_ref().map_or(0, fs::Metadata::len),
+        changed: found.as_ref().map_or(0, changed),
+        extents: fiemap::extents(file).unwrap_or_default(),
+    }
+}
+
+/// Calls `found` for every file below `place`, on the same file system, whose number is still wanted.
+fn walk(place: &Path, wanted: &mut BTreeSet<u64>, found: &mut dyn FnMut(u64, &Path)) {
+    let Ok(base) = fs::symlink_metadata(place) else { return };
+    let mut folders = vec![place.to_path_buf()];
+    while let Some(folder) = folders.pop().filter(|_| !wanted.is_empty()) {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            if about.dev() != base.dev() {
+                continue;
+            }
+            if wanted.remove(&about.ino()) {
+                found(about.ino(), &entry.path());
+            }
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+}
+
+fn metadata(mounts: &Mounts, device: Device) -> Vec<MetadataRange> {
+    let folder = mounts.of(device).and_then(|mount| File::open(&mount.place).ok());
+    folder.and_then(|folder| fsmap::metadata(&folder, device).ok()).unwrap_or_default()
+}

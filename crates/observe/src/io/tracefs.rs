@@ -1,0 +1,167 @@
+//! Where the kernel's tracing is, and an instance of it. Where nobody has mounted tracefs, it is mounted for this process
+//! alone (a mount that has no place in the tree), so that nothing of the system changes.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::IoError;
+
+/// Where distributions mount it.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// How the names of our instances begin.
+const NAME: &str = "perflab-io";
+
+/// The kernel's tracing.
+#[derive(Debug, Clone)]
+pub struct TraceFs {
+    root: PathBuf,
+    /// Keeps a mount that only this process has.
+    _mount: Option<Arc<OwnedFd>>,
+}
+
+impl TraceFs {
+    /// Finds it, or mounts it for this process alone.
+    ///
+    /// # Errors
+    /// [`IoError::Tracing`], with what to do.
+    pub fn find() -> Result<Self, IoError> {
+        let found = PLACES.iter().map(Path::new).find(|place| place.join("instances").is_dir());
+        match found {
+            Some(place) => Ok(TraceFs { root: place.into(), _mount: None }),
+            None => Self::mount().map_err(|source| IoError::tracing(Path::new(PLACES[0]), source)),
+        }
+    }
+
+    fn mount() -> io::Result<Self> {
+        use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(context.as_fd())?;
+        let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        Ok(TraceFs { root, _mount: Some(Arc::new(mount)) })
+    }
+
+    /// The path of a file of it.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// Makes an instance for this process, and removes those of processes that are gone.
+    ///
+    /// # Errors
+    /// [`IoError::Tracing`], with what to do.
+    pub fn instance(&self, role: &str) -> Result<Instance, IoError> {
+        let all = self.path("instances");
+        sweep(&all);
+        let pid = std::process::id();
+        let serial = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = all.join(format!("{NAME}-{pid}-{}-{role}-{serial}", started(pid).unwrap_or_default()));
+        fs::create_dir(&path).map_err(|source| IoError::tracing(&path, source))?;
+        Ok(Instance { path, _tracefs: self.clone() })
+    }
+}
+
+static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// Removes the instances of processes that are gone: a number and its time of start name a process for good.
+fn sweep(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if owner(&name.to_string_lossy()).is_some_and(|(pid, start)| started(pid) != Some(start)) {
+            remove(&entry.path());
+        }
+    }
+}
+
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(NAME)?.strip_prefix('-')?.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// When a process was started, in ticks since the machine was: the 22nd word of its stat.
+fn started(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn remove(path: &Path) {
+    let _ = fs::write(path.join("tracing_on"), "0");
+    let _ = fs::remove_dir(path);
+}
+
+/// An instance: its own buffers, its own events. Removed when dropped.
+#[derive(Debug)]
+pub struct Instance {
+    path: PathBuf,
+    _tracefs: TraceFs,
+}
+
+impl Instance {
+    /// The path of a file of it.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.path.join(relative)
+    }
+
+    /// Writes a setting.
+    ///
+    /// # Errors
+    /// [`IoError::Tracing`].
+    pub fn set(&self, relative: &str, value: &str) -> Result<(), IoError> {
+        let path = self.path(relative);
+        fs::write(&path, value).map_err(|source| IoError::tracing(&path, source))
+    }
+
+    /// Reads a file of it.
+    ///
+    /// # Errors
+    /// [`IoError::Tracing`].
+    pub fn read(&self, relative: &str) -> Result<String, IoError> {
+        let path = self.path(relative);
+        fs::read_to_string(&path).map_err(|source| IoError::tracing(&path, source))
+    }
+
+    /// Events that its buffers had no room for, on all CPUs.
+    pub fn lost(&self) -> u64 {
+        let cpus = fs::read_dir(self.path("per_cpu")).into_iter().flatten().flatten();
+        cpus.filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok()).map(|text| lost(&text)).sum()
+    }
+}
+
+fn lost(stats: &str) -> u64 {
+    let counts = ["overrun", "commit overrun", "dropped events"];
+    let line = |line: &str| {
+        let (key, value) = line.split_once(':')?;
+        counts.contains(&key.trim()).then(|| value.trim().parse().ok())?
+    };
+    stats.lines().filter_map(line).fold(0, |sum: u64, count: u64| sum.saturating_add(count))
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_names_its_process() {
+        let own = std::process::id();
+        let start = started(own).unwrap();
+        assert_eq!(owner(&format!("perflab-io-{own}-{start}-pages-0")), Some((own, start)));
+        assert_eq!(owner("somebody-else-1-2"), None);
+        assert_eq!(owner("perflab-io-x-2"), None);
+    }
+
+    #[test]
+    fn what_was_lost_is_the_sum_of_three_counts() {
+        let stats =
+            "entries: 7\noverrun: 3\ncommit overrun: 2\nbytes: 99\ndropped events: 1\nread events: 4\n";
+        assert_eq!(lost(stats), 6);
+    }
+}

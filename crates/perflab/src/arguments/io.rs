@@ -1,0 +1,95 @@
+//! `perflab io`
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `perflab io`
+#[derive(Debug, Args)]
+pub struct Io {
+    #[command(subcommand)]
+    pub verb: IoVerb,
+}
+
+/// The verbs of the I/O instrument.
+#[derive(Debug, Subcommand)]
+pub enum IoVerb {
+    /// Trace what a command, or the whole system, reads: pages, what was needed of them, disk requests
+    Record(Record),
+    /// Show what was read: by file, by directory, over time, over the disk
+    Show(Show),
+    /// Write disk requests as blkparse prints them
+    Export(Export),
+}
+
+/// `perflab io record`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab io record -- python3 -c 'import json'    one command and whatever it starts
+  perflab io record --for 15s                      everything, for 15 seconds
+
+Needs root. Pages are those of the command's process tree alone; disk requests are everybody's, because
+the kernel sends many of them in somebody else's name.")]
+pub struct Record {
+    /// How long at most; without a command, how long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Trace everybody's pages, not only the command's
+    #[arg(long)]
+    pub system: bool,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The command
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// What `--by` shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// one row a file
+    #[default]
+    File,
+    /// one row a directory
+    Directory,
+    /// equal stretches of time
+    Time,
+    /// equal stretches of each disk
+    Disk,
+}
+
+/// Which iteration of a run.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The run
+    #[arg(default_value = "@latest")]
+    pub run: String,
+    /// Which iteration, by its number in `perflab show RUN --iterations`; the first that was traced where left out
+    #[arg(long, value_name = "SLOT")]
+    pub slot: Option<u32>,
+}
+
+/// `perflab io show`
+#[derive(Debug, Args)]
+pub struct Show {
+    #[command(flatten)]
+    pub which: Which,
+    /// How to look at it
+    #[arg(long, value_enum, default_value_t)]
+    pub by: By,
+    /// How many rows; with time and disk, how many stretches
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+}
+
+/// `perflab io export`
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    pub which: Which,
+    /// In the format that blkparse prints
+    #[arg(long, required = true)]
+    pub blkparse: bool,
+}

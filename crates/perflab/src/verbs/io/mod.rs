@@ -1,0 +1,29 @@
+//! `perflab io`
+
+mod export;
+mod record;
+mod show;
+
+use perflab_model::io::IoRecording;
+
+use crate::arguments::io::{IoVerb, Which};
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+
+/// Carries out a verb.
+pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
+    match verb {
+        IoVerb::Record(wanted) => record::record(context, wanted),
+        IoVerb::Show(wanted) => show::show(context, wanted),
+        IoVerb::Export(wanted) => export::export(context, wanted),
+    }
+}
+
+/// The recording that the options name.
+fn recording(context: &Context, which: &Which) -> anyhow::Result<IoRecording> {
+    let all = crate::sides::one(&context.archive()?, &which.run)?.io()?;
+    let slots: Vec<String> = all.iter().map(|(slot, _)| slot.to_string()).collect();
+    let found = all.into_iter().find(|(slot, _)| which.slot.is_none_or(|wanted| wanted == *slot));
+    let missing = || Usage::new("I/O was not traced in this slot", format!("it was in {}", slots.join(", ")));
+    Ok(found.map(|(_, recording)| recording).ok_or_else(missing)?)
+}

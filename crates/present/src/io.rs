@@ -1,0 +1,120 @@
+//! The tables of `perflab io`.
+
+use perflab_analyze::io::{Coverage, FileUse, Folder, Place, Tick};
+use perflab_model::Nanos;
+use perflab_model::io::{PAGE, SECTOR};
+
+use crate::table::{Cell, Column, Grid};
+
+fn bytes(bytes: u64) -> Cell {
+    Cell::shown(perflab_model::Bytes(bytes).to_string(), bytes)
+}
+
+fn pages(pages: u64) -> Cell {
+    bytes(pages * PAGE)
+}
+
+fn time(at: Nanos) -> Cell {
+    Cell::shown(format!("{:.3} s", at.seconds()), at.0)
+}
+
+fn grid<const N: usize>(name: &str, numbers: [&str; N]) -> Grid {
+    Grid::new(std::iter::once(Column::left(name)).chain(numbers.map(Column::right)))
+}
+
+/// One row a file, at most `top`.
+#[must_use]
+pub fn files_grid(files: &[FileUse], top: usize) -> Grid {
+    let mut grid = grid("file", ["read", "needed", "of it read", "pieces read", "on disk", "first"]);
+    for file in files.iter().take(top) {
+        let both = file.used.intersection(&file.added).pages();
+        grid.add([
+            file.name.as_str().into(),
+            pages(file.added.pages()),
+            pages(file.used.pages()),
+            pages(both),
+            file.added.iter().len().into(),
+            file.extents.into(),
+            time(file.first),
+        ]);
+    }
+    grid
+}
+
+/// One row a directory, at most `top`.
+#[must_use]
+pub fn folders_grid(folders: &[Folder], top: usize) -> Grid {
+    let mut grid = grid("directory", ["files", "read", "needed"]);
+    for folder in folders.iter().take(top) {
+        grid.add([folder.name.as_str().into(), folder.files.into(), pages(folder.added), pages(folder.used)]);
+    }
+    grid
+}
+
+/// One row a stretch of time.
+#[must_use]
+pub fn time_grid(ticks: &[Tick]) -> Grid {
+    let mut grid = grid("since", ["requests", "asked for", "pages added", "metadata", "uses"]);
+    for tick in ticks {
+        let counts = [tick.added, tick.metadata, tick.used].map(Cell::from);
+        grid.add([time(tick.at), tick.requests.into(), bytes(tick.bytes)].into_iter().chain(counts));
+    }
+    grid
+}
+
+/// One row a stretch of a disk.
+#[must_use]
+pub fn disk_grid(places: &[Place]) -> Grid {
+    let mut grid = grid("disk", ["from", "length", "requests", "asked for", "seeks"]);
+    for place in places {
+        let bytes = [place.from, place.length].map(bytes);
+        grid.add(std::iter::once(place.disk.to_string().into()).chain(bytes).chain([
+            place.requests.into(),
+            self::bytes(place.bytes),
+            place.seeks.into(),
+        ]));
+    }
+    grid
+}
+
+/// One row a status, and their sum beside what disks delivered.
+#[must_use]
+pub fn coverage_grid(coverage: &Coverage) -> Grid {
+    let mut grid = grid("status", ["bytes", "blocks", "share"]);
+    for (status, amount) in &coverage.bytes {
+        let share = *amount as f64 / coverage.asked.max(1) as f64;
+        grid.add([
+            status.name().into(),
+            bytes(*amount),
+            amount.div_ceil(PAGE).into(),
+            Cell::shown(format!("{:.1} %", share * 100.0), share),
+        ]);
+    }
+    for (name, amount) in [("sum", coverage.bytes.values().sum()), ("delivered by disks", coverage.delivered)]
+    {
+        grid.add([name.into(), bytes(amount), amount.div_ceil(PAGE).into()]);
+    }
+    grid
+}
+
+/// The lines of the old comparison: time, sector, blocks, program, inode, offset, status, path.
+#[must_use]
+pub fn blocks_grid(coverage: &Coverage) -> Grid {
+    let titles = ["time", "sector", "block", "blocks", "pid", "inode", "offset"].map(Column::right);
+    let mut grid = Grid::new(titles.into_iter().chain(["status", "path"].map(Column::left)));
+    let sectors = PAGE / SECTOR;
+    for block in &coverage.blocks {
+        grid.add([
+            time(block.at),
+            block.sector.into(),
+            (block.sector / sectors).into(),
+            block.sectors.div_ceil(sectors).into(),
+            i64::from(block.pid).into(),
+            block.file.map(|(inode, _)| inode).into(),
+            block.file.map(|(_, page)| page * PAGE).into(),
+            block.status.name().into(),
+            block.name.as_str().into(),
+        ]);
+    }
+    grid
+}
