@@ -159,7 +159,6 @@ fn disk_map(recording: &IoRecording) -> DiskMap<'_> {
     map
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one recording, taken apart once")]
 fn one(
     event: &IoEvent,
     (sector, end): (u64, u64),

@@ -63,7 +63,7 @@ impl Format {
     }
 }
 
-/// `field:unsigned long i_ino;	offset:16;	size:8;	signed:0;`
+/// `field:unsigned long i_ino; offset:16; size:8; signed:0;`
 fn field(line: &str) -> Option<(String, Place)> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';');
     let declared = parts.next()?;
