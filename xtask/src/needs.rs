@@ -39,6 +39,8 @@ const PACKAGES: &[Package] = &[
     package("openssh-client", "ssh"),
     package("procps", "pgrep"),
     package("qemu-system-x86", "qemu-system-x86_64"),
+    package("libvirt-clients", "virsh"),
+    package("netcat-openbsd", "nc"),
     package("seabios", "qemu-system-x86_64"),
     package("iproute2", "ip"),
     package("xz-utils", "xz"),

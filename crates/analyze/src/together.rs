@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use perflab_model::{Case, Nanos, Outcome, RunRecord, Sample};
-use perflab_stats::{Estimate, median, median_with_interval};
+pub use perflab_stats::Estimate;
+use perflab_stats::{median, median_with_interval};
 
 /// Samples with one value for each iteration: the mean over the targets of each.
 pub fn together(samples: &[Sample]) -> Cow<'_, [Sample]> {
@@ -57,6 +58,10 @@ pub struct Fairness {
     pub jain: Estimate,
     /// The median of each target, in the order of the run's targets: a lasting difference shows here.
     pub medians: Vec<f64>,
+    /// The metric's unit.
+    pub unit: String,
+    /// Every whole iteration in order, with its boot: each target's value, by the target's number.
+    pub values: Vec<(u32, Vec<(u32, f64)>)>,
 }
 
 /// The fairness of each case and primary metric with two targets or more, and three iterations or more.
@@ -74,7 +79,8 @@ pub fn fairness(record: &RunRecord, confidence: f64) -> Vec<Fairness> {
     cases.into_iter().filter_map(each).collect()
 }
 
-fn of_case(case: String, metric: &str, iterations: &[Vec<&Sample>], confidence: f64) -> Option<Fairness> {
+/// The fairness of iterations of one case and metric, each the samples of its targets; `None` where no two targets have one.
+pub fn of_case(case: String, metric: &str, iterations: &[Vec<&Sample>], confidence: f64) -> Option<Fairness> {
     let targets = iterations.iter().map(Vec::len).max().filter(|targets| *targets > 1)?;
     let whole: Vec<&Vec<&Sample>> = iterations.iter().filter(|group| group.len() == targets).collect();
     let values = |group: &&Vec<&Sample>| group.iter().map(|sample| sample.value).collect::<Vec<f64>>();
@@ -92,6 +98,8 @@ fn of_case(case: String, metric: &str, iterations: &[Vec<&Sample>], confidence: 
         spread,
         jain,
         medians: medians(&whole),
+        unit: whole.first()?.first()?.unit.0.clone(),
+        values: whole.iter().map(|group| (group.first().map_or(0, |one| one.boot), each(group))).collect(),
     })
 }
 
@@ -104,6 +112,10 @@ fn largest_over_smallest(values: &[f64]) -> Option<f64> {
 fn jain(values: &[f64]) -> Option<f64> {
     let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+fn each(group: &[&Sample]) -> Vec<(u32, f64)> {
+    group.iter().filter_map(|sample| Some((sample.target?, sample.value))).collect()
 }
 
 fn medians(iterations: &[&Vec<&Sample>]) -> Vec<f64> {
@@ -188,6 +200,10 @@ mod tests {
         let groups: Vec<Vec<&Sample>> = groups(&samples).into_values().collect();
         let fair = of_case("case".into(), "speed", &groups, 0.95).unwrap();
         assert_eq!((fair.targets, fair.iterations, fair.medians), (3, 8, vec![10.0, 12.0, 20.0]));
+        assert_eq!(
+            (fair.unit.as_str(), &fair.values[0]),
+            ("ops/s", &(0, vec![(0, 10.0), (1, 12.0), (2, 20.0)]))
+        );
         assert!((fair.spread.value - 2.0).abs() < 1e-12, "{:?}", fair.spread);
     }
 }

@@ -49,6 +49,7 @@ fn name(what: &What) -> &'static str {
         What::Output { .. } => "output",
         What::Warning { .. } => "warning",
         What::Progress { .. } => "progress",
+        What::Standing(_) => "standing",
         What::Stacks(_) => "stacks",
         What::Profiled(_) => "profiled",
         What::Traced { .. } => "traced",

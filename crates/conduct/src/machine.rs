@@ -65,6 +65,14 @@ pub enum MachineError {
         /// what is missing
         reason: String,
     },
+    /// The root is neither the host's, nor bare, nor a disk image that is there.
+    #[error(
+        "`{text}` is no root for a guest; write host, bare, or a disk image, as debian.qcow2:1 with its partition"
+    )]
+    NoRoot {
+        /// as it was written
+        text: String,
+    },
     /// A process did not start.
     #[error("cannot start {program}: {source}")]
     Start {

@@ -1,8 +1,9 @@
-//! Where an agent lives while a run goes on: a process of this host, a login over ssh, a guest.
+//! Where an agent lives while a run goes on: a process of this host, a login over ssh, a guest, a domain of libvirt's.
 //!
 //! Owns how an agent is started and how it is ended, whatever state it is in. What is said to it is
 //! [`crate::protocol`]'s; when it is started and given up is [`crate::step`]'s.
 
+mod libvirt;
 mod process;
 mod ssh;
 mod vm;
@@ -41,6 +42,7 @@ pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result
         TargetKind::Vm => {
             return vm::start(name, target, host, stop).map_err(|error| lost(name, error.to_string()));
         }
+        TargetKind::Libvirt => libvirt::start(name, target, host, stop),
         TargetKind::Process => process::start(name, host),
         TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host),
     };

@@ -10,5 +10,6 @@ mod course;
 mod crew;
 mod mate;
 mod open;
+mod weft;
 
 pub use course::InStep;

@@ -51,6 +51,48 @@ pub enum Phase {
     Finish,
 }
 
+/// What one target is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Its name.
+    pub name: String,
+    /// What.
+    pub doing: Doing,
+    /// Since when, on the clock of the machine that records.
+    pub since: Nanos,
+}
+
+/// The ways of a target through a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Doing {
+    /// a guest's kernel, a login, a process
+    Starts,
+    /// it looks at what it has, and makes its scratch directory
+    Prepares,
+    /// it brings the settings of the next iteration about
+    Sets,
+    /// it waits for the others to be ready
+    Ready,
+    /// an iteration
+    Works,
+    /// it waits for the others to end theirs
+    Done,
+    /// settings back, monitors stopped
+    Leaves,
+    /// it is over with it
+    Gone,
+    /// it is not waited for any more
+    Lost,
+}
+
+impl Doing {
+    /// Whether the others wait for it.
+    pub fn is_awaited(self) -> bool {
+        matches!(self, Doing::Starts | Doing::Prepares | Doing::Sets | Doing::Works | Doing::Leaves)
+    }
+}
+
 /// How an iteration ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
@@ -190,6 +232,8 @@ pub enum What {
         /// time left, from the mean of the slots so far; none before the first
         remaining: Option<Nanos>,
     },
+    /// Where the targets are right now, for whoever watches; it is in no journal.
+    Standing(Vec<Standing>),
     /// Always the last, unless the run died.
     Ended {
         /// how

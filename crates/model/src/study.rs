@@ -15,7 +15,7 @@ pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study}
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;
-pub use target::{GuestRoot, TargetKind, TargetUse};
+pub use target::{AcceleratorUse, CacheMode, DiskUse, NodeUse, TargetKind, TargetUse};
 pub use until::{NotARule, Until};
 pub use workload::WorkloadUse;
 

@@ -8,6 +8,7 @@
 mod column;
 mod diskstats;
 mod kind;
+mod kvm;
 mod line;
 mod loadavg;
 mod meminfo;

@@ -52,6 +52,8 @@ macro_rules! golden {
 
 golden! {
     slabinfo: "slabinfo" on "vm-6.18";
+    kvm: "kvm" on "written";
+    kvm_where_there_is_none: "kvm" on "ubuntu-5.0";
     slabinfo_of_2019: "slabinfo" on "ubuntu-5.0";
     slabinfo_with_odd_names: "slabinfo" on "written";
     slab_caches: "slab-caches" on "vm-6.18";

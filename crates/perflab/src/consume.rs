@@ -3,6 +3,7 @@
 mod enough;
 mod progress;
 mod recorder;
+mod targets;
 
 pub use enough::Enough;
 pub use progress::Progress;

@@ -19,6 +19,9 @@ use crate::host::stream::Stream;
 use crate::protocol::{Enrolment, Order, Report};
 use crate::{ConductError, Host, Permissions, Stop};
 
+/// Frames, stacks and samples in a message, a good hundred bytes each: far below what a frame may hold.
+const BATCH: usize = 8192;
+
 /// What the working thread has to do, and how it tells.
 pub(super) struct Duty<'g> {
     pub(super) voice: Voice,
@@ -161,7 +164,14 @@ impl Run<'_> {
 
     /// Whoever does not listen any more is noticed by the listening thread.
     fn send(&self, event: Event) {
-        let _ = self.duty.voice.tell(event);
+        let Event { at, target, what } = event;
+        let What::Stacks(batch) = what else {
+            let _ = self.duty.voice.tell(Event { at, target, what });
+            return;
+        };
+        for part in batch.split(BATCH) {
+            let _ = self.duty.voice.tell(Event { at, target, what: What::Stacks(Box::new(part)) });
+        }
     }
 
     /// Says so, after everything that happened on the way.

@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
                 tally.stopped = true;
                 break;
             }
-            if self.has_enough(index)? {
+            if has_enough(self.manifest, index, self.stop, &self.stream)? {
                 break;
             }
             self.enter(&mut phase, slot)?;
@@ -91,26 +91,6 @@ impl<'a> Session<'a> {
 
     fn must_stop(&self) -> Result<bool, ConductError> {
         Ok(out_of_time(self.manifest, self.begun, &self.stream)? || self.stop.asked())
-    }
-
-    /// Whether the next block need not be begun: the precision that the study wants is reached.
-    fn has_enough(&self, next: u32) -> Result<bool, ConductError> {
-        let slots = &self.manifest.plan.slots;
-        let slot = |index: u32| slots.get(index as usize);
-        let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
-            return Ok(false);
-        };
-        if slot.block == before.block || slot.warmup || !self.stop.is_enough() {
-            return Ok(false);
-        }
-        let (done, most) = (slot.block, self.manifest.study.run.most_iterations());
-        let message =
-            format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
-        self.stream.warn(
-            message,
-            "nothing: intervals of a run that ends when they are narrow are a little too narrow",
-        )?;
-        Ok(true)
     }
 
     fn enter(&self, phase: &mut Option<Phase>, slot: &Slot) -> Result<(), ConductError> {
@@ -171,4 +151,27 @@ pub(crate) fn rest(manifest: &Manifest, stop: &Stop) {
     while perflab_observe::monotonic_now().since(begun) < manifest.study.run.quiet.0 && !stop.asked() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+}
+
+/// Whether the block of slot `next` need not be begun: the precision that the study wants is reached.
+pub(crate) fn has_enough(
+    manifest: &Manifest,
+    next: u32,
+    stop: &Stop,
+    stream: &Stream,
+) -> Result<bool, ConductError> {
+    let slot = |index: u32| manifest.plan.slots.get(index as usize);
+    let (Some(slot), Some(before)) = (slot(next), next.checked_sub(1).and_then(slot)) else {
+        return Ok(false);
+    };
+    if slot.block == before.block || slot.warmup || !stop.is_enough() {
+        return Ok(false);
+    }
+    let (done, most) = (slot.block, manifest.study.run.most_iterations());
+    let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
+    stream.warn(
+        message,
+        "nothing: intervals of a run that ends when they are narrow are a little too narrow",
+    )?;
+    Ok(true)
 }

@@ -11,7 +11,7 @@ use perflab_observe::RealTime;
 use super::profile::Profiler;
 use super::stream::Stream;
 use super::{Host, check, iteration};
-use crate::settings::{Bench, Knob, UndoJournal, knobs};
+use crate::settings::{Bench, Change, Knob, UndoJournal, knobs};
 use crate::{ConductError, Permissions, Stop, disk, plan};
 
 /// A machine that carries out the slots of a run.
@@ -83,18 +83,31 @@ impl<'a> Station<'a> {
 
     /// Brings the settings to what the case wants, and drops caches where it wants that.
     pub(crate) fn ready(&mut self, case: &Case) -> Result<(), ConductError> {
-        let wanted = knobs(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
-        let wanted = wanted.unwrap_or_default();
-        for change in self.bench.set(&wanted)? {
-            let what = What::SettingApplied { setting: change.setting, from: change.from, to: change.to };
+        for what in self.settle(case)? {
             self.stream.send(what)?;
         }
-        for knob in &wanted {
+        for knob in &self.wanted(case) {
             if let Knob::DropCaches(which) = knob {
                 drop_caches(&self.host.root, *which)?;
             }
         }
         Ok(())
+    }
+
+    /// Brings the settings to what the case wants; gives what there is to tell of it.
+    pub(crate) fn settle(&mut self, case: &Case) -> Result<Vec<What>, ConductError> {
+        let changes = self.bench.set(&self.wanted(case))?.into_iter();
+        let told = |change: Change| What::SettingApplied {
+            setting: change.setting,
+            from: change.from,
+            to: change.to,
+        };
+        Ok(changes.map(told).collect())
+    }
+
+    fn wanted(&self, case: &Case) -> Vec<Knob> {
+        let wanted = knobs(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
+        wanted.unwrap_or_default()
     }
 
     /// Carries out the slot's iteration; `begin` returns when its process is to be started. `false` where it failed.
@@ -120,6 +133,11 @@ impl<'a> Station<'a> {
         let disk = disk::wanted(&self.manifest.study, case);
         let id = &self.manifest.id;
         disk::prepare(disk.as_ref(), id, &self.scope, self.permissions, self.bench.journal())
+    }
+
+    /// Undoes everything where there is no run to tell it to. What fails stays in the journal for the next start.
+    pub(crate) fn abandon(self) {
+        let _ = self.bench.undo();
     }
 
     /// Undoes everything. Done even if nobody listens; an error says that nobody does.

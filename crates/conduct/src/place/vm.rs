@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use perflab_model::Bytes;
-use perflab_model::study::{GuestRoot, TargetUse};
+use perflab_model::study::{AcceleratorUse, DiskUse, NodeUse, TargetUse};
 use tempfile::TempDir;
 
 use super::{Place, Started};
 use crate::init::Work;
 use crate::kernel;
 use crate::machine::boot::Surroundings;
-use crate::machine::{Guest, Machine, MachineError, RootKind, boot};
+use crate::machine::{Disk, Guest, Machine, MachineError, Node, RootKind, Wish, boot};
 use crate::{Host, Stop};
 
 /// What is kept of a console, in bytes of its end.
@@ -55,17 +55,116 @@ pub(super) fn start(
     Ok(Started { channel, place: Box::new(Running { guest: Some(guest), how, _logs: logs }) })
 }
 
-fn described(name: &str, target: &TargetUse) -> Result<Machine, MachineError> {
+/// The machine that a study describes. What the study's own check has seen to be right is not doubted again.
+pub(super) fn described(name: &str, target: &TargetUse) -> Result<Machine, MachineError> {
     let modules = target.modules.as_deref().map(Path::new);
-    let mut machine =
-        Machine::new(name, kernel::find(target.kernel.as_deref().unwrap_or_default(), modules)?);
+    let kernel = kernel::find(target.kernel.as_deref().unwrap_or_default(), modules)?;
+    let mut machine = Machine::new(name, kernel);
     machine.append = target.append.clone();
-    machine.cpus = target.cpus.unwrap_or(machine.cpus);
-    machine.memory =
-        target.memory.as_deref().and_then(|text| Bytes::parse(text).ok()).unwrap_or(machine.memory);
-    if target.root == Some(GuestRoot::Bare) {
-        machine.root = RootKind::Bare { programs: Vec::new() };
-    }
+    machine.root = root(target)?;
+    machine.nodes = target.nodes.iter().map(node).collect();
+    let (cpus, memory) = match machine.nodes.as_slice() {
+        [] => (target.cpus, size(target.memory.as_deref())),
+        nodes => (Some(nodes.iter().map(|node| node.cpus).sum()), Some(total(nodes))),
+    };
+    machine.cpus = cpus.unwrap_or(machine.cpus);
+    machine.memory = memory.unwrap_or(machine.memory);
+    machine.huge_pages = size(target.huge_pages.as_deref());
+    machine.model = target.cpu_model.clone();
+    machine.accelerator = match target.accelerator {
+        None => Wish::Best,
+        Some(AcceleratorUse::Kvm) => Wish::Kvm,
+        Some(AcceleratorUse::Tcg) => Wish::Tcg,
+    };
     machine.pin = target.pin.clone();
+    machine.disks = target.disks.iter().map(disk).collect::<Result<_, _>>()?;
     Ok(machine)
+}
+
+fn root(target: &TargetUse) -> Result<RootKind, MachineError> {
+    let text = target.root.as_deref().unwrap_or("host");
+    let mut root = RootKind::parse(text, &target.programs)
+        .ok_or_else(|| MachineError::NoRoot { text: text.to_owned() })?;
+    if let (RootKind::Image { disk, .. }, Some(cache)) = (&mut root, target.cache) {
+        disk.cache = cache.to_string();
+    }
+    Ok(root)
+}
+
+fn size(text: Option<&str>) -> Option<Bytes> {
+    text.and_then(|text| Bytes::parse(text).ok())
+}
+
+fn node(node: &NodeUse) -> Node {
+    Node { cpus: node.cpus, memory: size(Some(&node.memory)).unwrap_or(Bytes(0)), host: node.host }
+}
+
+fn total(nodes: &[Node]) -> Bytes {
+    Bytes(nodes.iter().map(|node| node.memory.0).sum())
+}
+
+fn disk(disk: &DiskUse) -> Result<Disk, MachineError> {
+    // QEMU would say it too, but only after the guest's folder is made.
+    fs::metadata(&disk.path).map_err(MachineError::file(&disk.path))?;
+    Ok(Disk { cache: disk.cache.to_string(), snapshot: !disk.keep, ..Disk::thrown_away(&disk.path) })
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::study::Source;
+
+    use super::*;
+
+    /// A study's words about one guest, as it would be started.
+    fn machine(words: &str) -> Result<Machine, MachineError> {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("root.qcow2");
+        fs::write(&image, "").unwrap();
+        // An image of a kernel that says its release, as boot protocol 2.00 and later do.
+        let mut kernel = vec![0; 0x800];
+        kernel[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
+        kernel[0x202..0x206].copy_from_slice(b"HdrS");
+        kernel[0x206..0x208].copy_from_slice(&[0x0f, 0x02]);
+        kernel[0x20e..0x210].copy_from_slice(&0x300_u16.to_le_bytes());
+        kernel[0x500..0x508].copy_from_slice(b"6.1.0-x\0");
+        fs::write(folder.path().join("vmlinuz"), kernel).unwrap();
+        let words = words.replace("DIR", &folder.path().display().to_string());
+        let text = format!(
+            "title = \"t\"\n[workload.memory-sweep]\n[target.guest]\nkind = \"vm\"\n\
+             kernel = \"{}/vmlinuz\"\n{words}",
+            folder.path().display()
+        );
+        let study = Source::new("s.toml", text).read().unwrap();
+        described("guest", &study.target["guest"])
+    }
+
+    #[test]
+    fn every_key_of_a_guest_comes_to_be_in_its_machine() {
+        let words = "append = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
+                     pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\n\
+                     nodes = [{ cpus = 2, memory = \"1GiB\", host = 0 }, { cpus = 1, memory = \"512MiB\" }]\n\
+                     disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n";
+        let machine = machine(words).unwrap();
+        assert_eq!((machine.cpus, machine.memory), (3, Bytes((1 << 30) + (512 << 20))));
+        assert_eq!((machine.nodes[0].host, machine.nodes[1].host), (Some(0), None));
+        assert_eq!((machine.pin, machine.append), (vec![1, 0], vec!["mitigations=off".to_owned()]));
+        assert_eq!((machine.huge_pages, machine.accelerator), (Some(Bytes(2 << 20)), Wish::Tcg));
+        assert_eq!(machine.model.as_deref(), Some("EPYC"));
+        let RootKind::Image { disk, partition } = machine.root else { panic!("{:?}", machine.root) };
+        assert_eq!(
+            (disk.cache.as_str(), disk.format.as_str(), disk.snapshot, partition),
+            ("none", "qcow2", true, 1)
+        );
+        assert_eq!((machine.disks[0].cache.as_str(), machine.disks[0].snapshot), ("directsync", false));
+    }
+
+    #[test]
+    fn programs_of_a_bare_root_and_roots_that_are_none() {
+        let bare = machine("root = \"bare\"\nprograms = [\"sh\", \"dd\"]\n").unwrap();
+        assert_eq!(bare.root, RootKind::Bare { programs: vec!["sh".into(), "dd".into()] });
+        let wrong = machine("root = \"DIR/none.qcow2\"\n").unwrap_err().to_string();
+        assert!(wrong.contains("none.qcow2` is no root"), "{wrong}");
+        let missing = machine("disks = [{ path = \"DIR/none.img\" }]\n").unwrap_err().to_string();
+        assert!(missing.contains("none.img"), "{missing}");
+    }
 }

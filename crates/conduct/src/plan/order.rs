@@ -28,6 +28,7 @@ pub(super) fn slots(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 
 fn one_boot(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
     match rules.order {
+        Order::Randomised if rules.boot_each_case => case_by_case(cases, rules, seed),
         Order::Sequential => (0..cases).flat_map(|case| one_case(case, rules)).collect(),
         Order::Randomised => randomised(cases, rules, seed),
     }
@@ -36,6 +37,14 @@ fn one_boot(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
 fn one_case(case: u32, rules: &RunRules) -> impl Iterator<Item = Slot> + use<> {
     let slot = move |warmup| move |iteration| Slot { case, iteration, block: iteration, warmup, boot: 0 };
     (0..rules.warmup).map(slot(true)).chain((0..rules.most_iterations()).map(slot(false)))
+}
+
+/// One case after the other, the cases shuffled: each has a start of the targets of its own, so that a block is what one
+/// boot holds.
+fn case_by_case(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
+    let mut order: Vec<u32> = (0..cases).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    order.into_iter().flat_map(|case| one_case(case, rules)).collect()
 }
 
 fn randomised(cases: u32, rules: &RunRules, seed: u64) -> Vec<Slot> {
@@ -77,6 +86,21 @@ mod tests {
         let rules = rules(Order::Randomised);
         assert_eq!(slots(5, &rules, 7), slots(5, &rules, 7));
         assert_ne!(slots(5, &rules, 7), slots(5, &rules, 8));
+    }
+
+    #[test]
+    fn each_case_by_itself_in_every_boot_and_in_another_order_each_time() {
+        let rules = RunRules { boot_each_case: true, boots: 4, ..rules(Order::Randomised) };
+        let slots = slots(3, &rules, 7);
+        assert_eq!(slots.len(), 4 * 3 * 21);
+        let starts: Vec<(u32, u32)> = slots.chunks(21).map(|one| (one[0].boot, one[0].case)).collect();
+        for (start, chunk) in starts.iter().zip(slots.chunks(21)) {
+            assert!(chunk.iter().all(|slot| (slot.boot, slot.case) == *start));
+        }
+        let boots: Vec<Vec<u32>> =
+            starts.chunks(3).map(|boot| boot.iter().map(|one| one.1).collect()).collect();
+        assert!(boots.iter().all(|cases| cases.iter().sum::<u32>() == 3));
+        assert!(boots.iter().any(|cases| *cases != boots[0]), "{boots:?}");
     }
 
     #[test]

@@ -77,7 +77,20 @@ impl Ear<'_> {
                 let message = format!("{}: {}", mate.name, inert(&message));
                 pass(What::Warning { message, advice: inert(&advice) })
             }
-            What::Stacks(_) | What::Profiled(_) => hold(event.what),
+            What::Stacks(mut batch) => {
+                self.open_at(batch.slot)?;
+                for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
+                    *at = self.ours(mate, *at);
+                }
+                hold(What::Stacks(batch))
+            }
+            What::Profiled(mut about) => {
+                self.open_at(about.slot)?;
+                (about.source, about.event) = (label(&about.source), label(&about.event));
+                about.hides = about.hides.as_deref().map(inert);
+                about.anchors.iter_mut().for_each(|anchor| anchor.name = label(&anchor.name));
+                hold(What::Profiled(about))
+            }
             _ => return Err("it told what only the host may tell".into()),
         })
     }

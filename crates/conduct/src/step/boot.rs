@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 
-use perflab_model::event::Phase;
+use perflab_model::event::{Doing, Phase, Standing};
 use perflab_model::{Event, Nanos, Slot, What};
 use perflab_observe::monotonic_now;
 
 use super::accept::{Ear, Verdict};
 use super::course::Course;
 use super::crew::Crew;
+use super::mate::Mate;
 use super::open::Open;
 use crate::barrier::{Action, Barrier, Input, Limits, Loss, Point, stages};
 use crate::hub::Heard;
@@ -24,6 +25,10 @@ const FIRST: Nanos = Nanos(120_000_000_000);
 const SETTINGS: Nanos = Nanos(300_000_000_000);
 /// What ending an iteration takes: SIGTERM, SIGKILL, unmounting its disk, sending its output.
 const ENDING: Nanos = Nanos(30_000_000_000);
+/// How often those who watch are told where the targets are.
+const SHOW: Nanos = Nanos(250_000_000);
+/// How often that nothing has changed is said as well.
+const AGAIN: Nanos = Nanos(2_000_000_000);
 /// Between the order to start and the start: for the order to arrive and be understood,
 const LEAD: Nanos = Nanos(4_000_000);
 /// and for each further target, which may have to share a CPU with the others.
@@ -38,25 +43,38 @@ pub(super) struct Boot<'c, 'a> {
     refused: Vec<Refusal>,
     last: bool,
     over: bool,
+    shown: Shown,
+}
+
+/// When those who watch were last told where the targets are, and what.
+#[derive(Default)]
+struct Shown {
+    at: Nanos,
+    what: Vec<Standing>,
 }
 
 impl<'c, 'a> Boot<'c, 'a> {
     /// Starts all targets, hears their greeting, and compares clocks.
-    pub(super) fn begin(course: &'c mut Course<'a>, number: u32, last: bool) -> Result<Self, ConductError> {
+    pub(super) fn begin(
+        course: &'c mut Course<'a>,
+        slots: Vec<(u32, Slot)>,
+        last: bool,
+    ) -> Result<Self, ConductError> {
         let manifest = course.manifest;
-        let crew = Crew::start(&manifest.study, course.host, course.stop)?;
+        course.weft.anew();
+        let mut crew = Crew::start(&manifest.study, course.host, course.stop, &|all| course.standing(all))?;
+        crew.all_do(Doing::Prepares);
         let count = crew.mates.len();
-        let slots: Vec<(u32, Slot, Vec<usize>)> = (0_u32..)
-            .zip(&manifest.plan.slots)
-            .filter(|(_, slot)| slot.boot == number)
-            .map(|(index, slot)| (index, *slot, course.part(slot, count)))
-            .collect();
+        let slots: Vec<(u32, Slot, Vec<usize>)> =
+            slots.into_iter().map(|(index, slot)| (index, slot, course.part(&slot, count))).collect();
         let rules = &manifest.study.run;
         let after = Nanos(rules.time_limit.0.0.saturating_add(ENDING.0));
         let limits = Limits { first: FIRST, before: SETTINGS, after, last: SETTINGS };
         let stages = stages(&slots, count, limits);
         let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
-        let mut boot = Boot { course, crew, barrier, open: None, refused: Vec::new(), last, over: false };
+        let shown = Shown::default();
+        let mut boot =
+            Boot { course, crew, barrier, open: None, refused: Vec::new(), last, over: false, shown };
         boot.greet()?;
         Ok(boot)
     }
@@ -108,8 +126,23 @@ impl<'c, 'a> Boot<'c, 'a> {
             }
             self.give_up_the_silent()?;
             self.take(Input::Time)?;
+            self.show()?;
         }
         self.farewell()
+    }
+
+    /// Tells those who watch where the targets are, where that changed.
+    fn show(&mut self) -> Result<(), ConductError> {
+        let now = monotonic_now();
+        if now.since(self.shown.at) < SHOW {
+            return Ok(());
+        }
+        let what: Vec<Standing> = self.crew.mates.iter().map(Mate::standing).collect();
+        if what != self.shown.what || now.since(self.shown.at) > AGAIN {
+            self.course.standing(what.clone())?;
+            self.shown = Shown { at: now, what };
+        }
+        Ok(())
     }
 
     fn hear(&mut self, until: Nanos) -> Result<Vec<Heard>, ConductError> {
@@ -138,7 +171,10 @@ impl<'c, 'a> Boot<'c, 'a> {
         }
         match heard.said {
             Ok(Report::Event(event)) => self.told(target, event),
-            Ok(Report::Reached(point)) => self.take(Input::Reached { target, point }),
+            Ok(Report::Reached(point)) => {
+                self.crew.does(&[target], at(point));
+                self.take(Input::Reached { target, point })
+            }
             Ok(Report::Refused(reasons)) => self.refused(target, reasons),
             Ok(_) => self.lose(target, "it answered what nobody had asked".into()),
             Err(reason) => self.lose(target, reason),
@@ -215,6 +251,7 @@ impl<'c, 'a> Boot<'c, 'a> {
 
     /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop.
     fn go(&mut self, who: &[usize], point: Point) -> Result<Option<Input>, ConductError> {
+        self.crew.does(who, towards(point));
         match point {
             Point::First => self.enrol(who),
             Point::Before(index) => return self.ready(who, index),
@@ -246,7 +283,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         self.close()?;
         self.begin_course()?;
         let Some(slot) = self.course.slot(index) else { return Ok(Some(Input::Stop)) };
-        if self.course.must_stop()? {
+        if self.course.must_stop()? || self.course.has_enough(index)? {
             return Ok(Some(Input::Stop));
         }
         self.course.enter(&slot)?;
@@ -296,7 +333,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let names: Vec<String> = self.crew.mates.iter().map(|mate| mate.name.clone()).collect();
         let (events, good) = open.close(monotonic_now(), &names);
-        self.course.closed(events, good)
+        self.course.closed(events, good, &names)
     }
 
     /// Ends the targets; what they said beside their streams is kept.
@@ -309,6 +346,25 @@ impl<'c, 'a> Boot<'c, 'a> {
             return self.begin_course();
         }
         Err(ConductError::Refused(std::mem::take(&mut self.refused)))
+    }
+}
+
+/// What a target does on its way to a point,
+fn towards(point: Point) -> Doing {
+    match point {
+        Point::First => Doing::Prepares,
+        Point::Before(_) => Doing::Sets,
+        Point::After(_) => Doing::Works,
+        Point::Last | Point::End => Doing::Leaves,
+    }
+}
+
+/// and when it is there.
+fn at(point: Point) -> Doing {
+    match point {
+        Point::First | Point::Before(_) => Doing::Ready,
+        Point::After(_) => Doing::Done,
+        Point::Last | Point::End => Doing::Gone,
     }
 }
 

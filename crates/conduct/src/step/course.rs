@@ -2,12 +2,13 @@
 
 use std::sync::mpsc::Sender;
 
-use perflab_model::event::Phase;
+use perflab_model::event::{Phase, Standing};
 use perflab_model::study::{FactorKind, Side};
 use perflab_model::{Event, Manifest, Nanos, Overhead, Slot, Status, TargetRecord, What};
 use perflab_observe::{Sampler, monotonic_now};
 
 use super::boot::Boot;
+use super::weft::Weft;
 use crate::host::check;
 use crate::host::progress::Progress;
 use crate::host::session::rest;
@@ -48,9 +49,18 @@ impl Target for InStep {
             begun: None,
             tally: Tally::default(),
             cost: Overhead::default(),
+            weft: Weft::default(),
         };
         course.run()
     }
+}
+
+/// The slots of each start of the targets, with their numbers: those of a boot, or of a case in it.
+fn starts(manifest: &Manifest) -> Vec<Vec<(u32, Slot)>> {
+    let each = manifest.study.run.boot_each_case;
+    let numbered: Vec<(u32, Slot)> = (0_u32..).zip(manifest.plan.slots.iter().copied()).collect();
+    let same = |a: &(u32, Slot), b: &(u32, Slot)| a.1.boot == b.1.boot && (!each || a.1.case == b.1.case);
+    numbered.chunk_by(same).map(<[_]>::to_vec).collect()
 }
 
 /// How the slots went.
@@ -83,13 +93,15 @@ pub(super) struct Course<'a> {
     begun: Option<Begun>,
     tally: Tally,
     cost: Overhead,
+    pub(super) weft: Weft,
 }
 
 impl Course<'_> {
     fn run(mut self) -> Result<Status, ConductError> {
         let worked = self.boots();
         let Some(begun) = self.begun.take() else {
-            // Nothing was changed yet.
+            // Nothing was told yet; what was changed for the first start is changed back.
+            self.station.abandon();
             return worked.and(Err(ConductError::NobodyListens));
         };
         let status = match &worked {
@@ -102,12 +114,27 @@ impl Course<'_> {
     }
 
     fn boots(&mut self) -> Result<(), ConductError> {
-        let boots = self.manifest.study.run.boots;
-        for number in 0..boots {
-            Boot::begin(self, number, number + 1 == boots)?.run()?;
+        let starts = starts(self.manifest);
+        let last = starts.len().saturating_sub(1);
+        for (number, slots) in starts.into_iter().enumerate() {
+            if self.manifest.study.run.boot_each_case
+                && let Some((_, slot)) = slots.first()
+            {
+                self.settle(slot.case)?;
+            }
+            Boot::begin(self, slots, number == last)?.run()?;
             if self.stop.asked() {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Brings the host's settings to what the case wants.
+    fn settle(&mut self, case: u32) -> Result<(), ConductError> {
+        let Some(case) = self.manifest.plan.case(case) else { return Ok(()) };
+        for change in self.station.settle(case)? {
+            self.say(change)?;
         }
         Ok(())
     }
@@ -189,6 +216,11 @@ impl Course<'_> {
         crate::host::session::out_of_time(self.manifest, begun, &self.stream)
     }
 
+    /// Whether the block of this slot need not be begun.
+    pub(super) fn has_enough(&self, next: u32) -> Result<bool, ConductError> {
+        crate::host::session::has_enough(self.manifest, next, self.stop, &self.stream)
+    }
+
     /// A slot is about to be made ready: its phase, and the host's settings for it.
     pub(super) fn enter(&mut self, slot: &Slot) -> Result<(), ConductError> {
         let wanted = if slot.warmup { Phase::Warmup } else { Phase::Iterate };
@@ -200,13 +232,42 @@ impl Course<'_> {
     }
 
     /// A slot is over.
-    pub(super) fn closed(&mut self, events: Vec<Event>, good: bool) -> Result<(), ConductError> {
+    pub(super) fn closed(
+        &mut self,
+        events: Vec<Event>,
+        good: bool,
+        names: &[String],
+    ) -> Result<(), ConductError> {
         self.tally.failed += u32::from(!good);
-        events.into_iter().try_for_each(|event| self.tell(event))?;
+        events.into_iter().try_for_each(|event| self.woven(event, names))?;
         let Some(begun) = &mut self.begun else { return Ok(()) };
         begun.progress.step();
         let event = begun.progress.event();
         self.stream.send(event)
+    }
+
+    /// Tells an event of a target, its stacks in the numbers of the run.
+    fn woven(&mut self, event: Event, names: &[String]) -> Result<(), ConductError> {
+        let Event { at, target: Some(target), what: What::Stacks(batch) } = event else {
+            return self.tell(event);
+        };
+        let (index, before) = (target as usize, self.weft.is_torn(target as usize));
+        let name = names.get(index).map_or("", String::as_str);
+        if let Some(batch) = self.weft.join(index, name, *batch) {
+            self.tell(Event { at, target: Some(target), what: What::Stacks(Box::new(batch)) })?;
+        }
+        if self.weft.is_torn(index) && !before {
+            let message =
+                format!("the profile of {name} refers to stacks that it never told, and is cut off");
+            return self
+                .told(index, What::Warning { message, advice: "the other targets' are whole".into() });
+        }
+        Ok(())
+    }
+
+    /// Shows where the targets are; whether anybody looks does not matter.
+    pub(super) fn standing(&self, all: Vec<Standing>) -> Result<(), ConductError> {
+        self.stream.send(What::Standing(all))
     }
 
     /// A target is out for good.

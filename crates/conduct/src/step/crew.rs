@@ -5,6 +5,7 @@ use std::io;
 use std::sync::mpsc::channel;
 
 use perflab_model::Nanos;
+use perflab_model::event::{Doing, Standing};
 use perflab_model::study::Study;
 use perflab_observe::monotonic_now;
 
@@ -42,19 +43,40 @@ pub(super) fn names(study: &Study) -> Vec<(String, &perflab_model::study::Target
     study.target.iter().flat_map(each).collect()
 }
 
+fn starting(name: &str) -> Standing {
+    Standing { name: name.into(), doing: Doing::Starts, since: monotonic_now() }
+}
+
 impl Crew {
-    /// Starts every target of the study, all at the same time.
-    pub(super) fn start(study: &Study, host: &Host, stop: &Stop) -> Result<Self, ConductError> {
+    /// Starts every target of the study, all at the same time; `show` is told whenever one more is there.
+    pub(super) fn start(
+        study: &Study,
+        host: &Host,
+        stop: &Stop,
+        show: &dyn Fn(Vec<Standing>) -> Result<(), ConductError>,
+    ) -> Result<Self, ConductError> {
         let names = names(study);
         let (done, started) = channel();
+        let mut all: Vec<(usize, Result<Started, ConductError>)> = Vec::new();
+        let mut standing: Vec<Standing> = names.iter().map(|(name, _)| starting(name)).collect();
+        let mut shown = show(standing.clone());
         std::thread::scope(|scope| {
             for (index, (name, target)) in names.iter().enumerate() {
                 let done = done.clone();
                 scope.spawn(move || drop(done.send((index, place::start(name, target, host, stop)))));
             }
+            drop(done);
+            for (index, one) in started {
+                if let Some(here) = standing.get_mut(index) {
+                    here.doing = if one.is_ok() { Doing::Ready } else { Doing::Lost };
+                }
+                all.push((index, one));
+                if shown.is_ok() {
+                    shown = show(standing.clone());
+                }
+            }
         });
-        drop(done);
-        let mut all: Vec<(usize, Result<Started, ConductError>)> = started.into_iter().collect();
+        shown?;
         all.sort_by_key(|(index, _)| *index);
         let mut crew = Crew {
             hub: Hub::new().map_err(|source| ConductError::Speak { source })?,
@@ -67,6 +89,17 @@ impl Crew {
             crew.mates.push(Mate::new(name, target.kind.to_string(), started.place));
         }
         Ok(crew)
+    }
+
+    /// Notes what these targets are doing.
+    pub(super) fn does(&mut self, who: &[usize], what: Doing) {
+        who.iter()
+            .for_each(|target| self.mates.get_mut(*target).into_iter().for_each(|mate| mate.does(what)));
+    }
+
+    /// Notes what all are doing.
+    pub(super) fn all_do(&mut self, what: Doing) {
+        self.mates.iter_mut().for_each(|mate| mate.does(what));
     }
 
     pub(super) fn send(&mut self, target: usize, order: &Order) {

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
+use perflab_model::event::{Doing, Standing};
 use perflab_model::{Clock, Facts, Nanos, TargetRecord};
+
+use perflab_observe::monotonic_now;
 
 use crate::offset::{Offset, Trip};
 use crate::place::Place;
@@ -26,6 +29,8 @@ pub(super) struct Mate {
     /// The last question for the time: its number, when it was sent, whether it was answered.
     asked: Option<Question>,
     pub(super) longest: Nanos,
+    /// What it is doing, and since when.
+    doing: (Doing, Nanos),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +53,21 @@ impl Mate {
             lost: None,
             asked: None,
             longest: Nanos(0),
+            doing: (Doing::Starts, monotonic_now()),
         }
+    }
+
+    /// Notes what it is doing from now on.
+    pub(super) fn does(&mut self, what: Doing) {
+        if self.doing.0 != what {
+            self.doing = (what, monotonic_now());
+        }
+    }
+
+    /// For those who watch.
+    pub(super) fn standing(&self) -> Standing {
+        let doing = if self.lost.is_some() { Doing::Lost } else { self.doing.0 };
+        Standing { name: self.name.clone(), doing, since: self.doing.1 }
     }
 
     /// The number of a new question, if it is time for one.

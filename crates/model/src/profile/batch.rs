@@ -22,6 +22,33 @@ pub struct StackBatch {
     pub samples: Vec<StackSample>,
 }
 
+impl StackBatch {
+    /// The same as batches of at most `most` things each, names before what refers to them.
+    pub fn split(mut self, most: usize) -> Vec<StackBatch> {
+        let mut parts = Vec::new();
+        loop {
+            let mut part = StackBatch { slot: self.slot, ..StackBatch::default() };
+            let mut room = most.max(1);
+            part.frames = first(&mut self.frames, &mut room);
+            part.nodes = first(&mut self.nodes, &mut room);
+            part.comms = first(&mut self.comms, &mut room);
+            part.samples = first(&mut self.samples, &mut room);
+            parts.push(part);
+            if room > 0 || (self.frames.len() + self.nodes.len() + self.comms.len() + self.samples.len()) == 0
+            {
+                return parts;
+            }
+        }
+    }
+}
+
+/// Takes as many as there is room for.
+fn first<T>(from: &mut Vec<T>, room: &mut usize) -> Vec<T> {
+    let count = from.len().min(*room);
+    *room -= count;
+    from.drain(..count).collect()
+}
+
 /// What the sampler says of itself when the profile of an iteration ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profiled {
@@ -54,4 +81,43 @@ pub struct Anchor {
     pub name: String,
     /// Where it begins, in bytes from `_stext`.
     pub start: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{CommId, FrameKind, Profile};
+
+    #[test]
+    fn a_split_batch_is_the_same_profile_and_no_part_refers_to_a_later_one() {
+        let mut whole = StackBatch { slot: 3, comms: vec!["a".into()], ..StackBatch::default() };
+        for number in 0..10_u32 {
+            whole.frames.push(Frame::new(&format!("f{number}"), FrameKind::User));
+            whole.nodes.push(Node { parent: None, frame: crate::profile::FrameId(number) });
+            let leaf = Some(crate::profile::NodeId(number));
+            let (count, weight, comm) = (1, 1, CommId(0));
+            whole.samples.push(StackSample {
+                at: None,
+                cpu: None,
+                pid: None,
+                tid: None,
+                comm,
+                leaf,
+                count,
+                weight,
+            });
+        }
+        let mut together = Profile::default();
+        together.take(whole.clone());
+        let (parts, mut joined) = (whole.split(4), Profile::default());
+        assert_eq!(parts.len(), 8);
+        for part in parts {
+            assert!(part.frames.len() + part.nodes.len() + part.samples.len() <= 4);
+            joined.take(part);
+            let known = joined.nodes.len() as u32;
+            assert!(joined.pieces[0].samples.iter().all(|sample| sample.leaf.unwrap().0 < known));
+        }
+        assert_eq!(joined, together);
+        assert_eq!(StackBatch::default().split(4).len(), 1);
+    }
 }

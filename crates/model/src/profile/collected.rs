@@ -120,10 +120,17 @@ impl Profile {
         self.comms.extend(batch.comms);
     }
 
-    /// Takes what a sampler said of a slot.
+    /// Takes what a sampler said of a slot. Of several, the samplers of targets in step, losses and costs are added up,
+    /// and the first one's words about the event stand for all.
     pub fn tell(&mut self, about: Profiled) {
-        let slot = about.slot;
-        self.piece(slot).about = about;
+        let told = &mut self.piece(about.slot).about;
+        if told.source.is_empty() {
+            *told = about;
+            return;
+        }
+        told.lost += about.lost;
+        told.unreadable += about.unreadable;
+        told.cost.0 += about.cost.0;
     }
 
     /// The piece of a slot, made where it is new.

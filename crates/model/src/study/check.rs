@@ -57,10 +57,11 @@ fn profile(study: &Study, found: &mut Vec<Problem>) {
         let problem = Problem::new("profile.frequency", "must be between 1 and 50000 samples a second");
         found.push(problem.hint("499 costs next to nothing, 4999 is felt"));
     }
-    if !study.target.is_empty() {
-        let problem =
-            Problem::new("profile", "profiles are taken on this host only, and this study has targets");
-        found.push(problem.hint("leave [profile] out, or the targets"));
+    if !study.target.is_empty() && profile.pid.is_some() {
+        let problem = Problem::new("profile.pid", "names a process of this host, and this study has targets");
+        found.push(
+            problem.hint("profile the workload (`scope = \"workload\"`), or everything in the targets"),
+        );
     }
 }
 

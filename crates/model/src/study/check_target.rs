@@ -19,6 +19,26 @@ pub(super) fn problems(study: &Study, found: &mut Vec<Problem>) {
         let hint = "add `[target.guest]`, or repeat the run under one `--label`";
         found.push(Problem::new("run.boots", "there is nothing to start anew").hint(hint));
     }
+    if study.run.boots > 1 && study.run.until.is_some() {
+        let problem =
+            Problem::new("run.until", "looks at iterations, and with `boots` a boot is what counts");
+        found.push(problem.hint("give a number of `iterations`, and more `boots`"));
+    }
+    if study.run.boot_each_case {
+        each_case(study, found);
+    }
+}
+
+/// What cannot be when every case has its own start of the targets.
+fn each_case(study: &Study, found: &mut Vec<Problem>) {
+    let key = "run.boot-each-case";
+    if study.target.is_empty() {
+        found.push(Problem::new(key, "there is nothing to start").hint("add `[target.guest]`"));
+    }
+    if study.run.until.is_some() {
+        let problem = Problem::new(key, "does not go with `until`, which looks at complete blocks");
+        found.push(problem.hint("give a number of `iterations`"));
+    }
 }
 
 fn one(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
@@ -31,20 +51,47 @@ fn one(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
         found.push(Problem::new(format!("target.{name}.count"), "must be at least 1"));
     }
     guest(name, target, found);
-    match (target.kind, &target.address) {
-        (TargetKind::Ssh, None) => {
-            let hint = "add `address = \"user@host\"`";
-            found.push(Problem::new(format!("target.{name}"), "needs `address`").hint(hint));
-        }
-        (TargetKind::Ssh, Some(address)) if address.starts_with('-') || address.is_empty() => {
-            found.push(Problem::new(format!("target.{name}.address"), "is no address"));
-        }
-        (TargetKind::Ssh, Some(_)) | (_, None) => {}
-        (kind, Some(_)) => {
-            let message = format!("means nothing for a target of kind `{kind}`");
-            found.push(Problem::new(format!("target.{name}.address"), message));
+    reached(name, target, found);
+}
+
+/// Who is reached by ssh, and who is a domain.
+fn reached(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
+    let kind = target.kind;
+    let by_ssh = matches!(kind, TargetKind::Ssh | TargetKind::Libvirt);
+    let given = [
+        ("address", &target.address, by_ssh, "add `address = \"user@host\"`"),
+        (
+            "domain",
+            &target.domain,
+            kind == TargetKind::Libvirt,
+            "add `domain = \"NAME\"` (`virsh list --all`)",
+        ),
+    ];
+    for (key, value, wanted, hint) in given {
+        match value {
+            None if wanted => {
+                let problem = Problem::new(format!("target.{name}"), format!("needs `{key}`"));
+                found.push(problem.hint(hint));
+            }
+            Some(_) if !wanted => found.push(meaningless(name, key, kind)),
+            // A word that begins so would be an option to ssh or virsh.
+            Some(value) if value.starts_with('-') || value.is_empty() => {
+                found.push(Problem::new(format!("target.{name}.{key}"), format!("is no {key}")));
+            }
+            _ => {}
         }
     }
+    if target.connect.is_some() && kind != TargetKind::Libvirt {
+        found.push(meaningless(name, "connect", kind));
+    }
+    if kind == TargetKind::Libvirt && target.count > 1 {
+        let problem = Problem::new(format!("target.{name}.count"), "a domain is one machine");
+        found.push(problem.hint("write each domain as a target of its own"));
+    }
+}
+
+fn meaningless(name: &str, key: &str, kind: TargetKind) -> Problem {
+    Problem::new(format!("target.{name}.{key}"), format!("means nothing for a target of kind `{kind}`"))
 }
 
 /// Keys of guests: what they need, and who has no use for them.
@@ -54,10 +101,7 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
             let hint = "add `kernel = \"debian-cloud\"` (`perflab kernel list`), or a file";
             found.push(Problem::new(format!("target.{name}"), "needs `kernel`").hint(hint));
         }
-        let memory = target.memory.as_deref().map(crate::Bytes::parse);
-        if let Some(Err(wrong)) = memory {
-            found.push(Problem::new(format!("target.{name}.memory"), wrong.to_string()));
-        }
+        sizes(name, target, found);
         return;
     }
     let given = [
@@ -67,11 +111,33 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
         ("cpus", target.cpus.is_some()),
         ("memory", target.memory.is_some()),
         ("root", target.root.is_some()),
+        ("programs", !target.programs.is_empty()),
         ("pin", !target.pin.is_empty()),
+        ("nodes", !target.nodes.is_empty()),
+        ("huge-pages", target.huge_pages.is_some()),
+        ("cpu-model", target.cpu_model.is_some()),
+        ("accelerator", target.accelerator.is_some()),
+        ("cache", target.cache.is_some()),
+        ("disks", !target.disks.is_empty()),
     ];
     for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-        let message = format!("means nothing for a target of kind `{}`", target.kind);
-        found.push(Problem::new(format!("target.{name}.{key}"), message));
+        found.push(meaningless(name, key, target.kind));
+    }
+}
+
+fn sizes(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
+    let nodes = target.nodes.iter().enumerate();
+    let nodes = nodes.map(|(index, node)| (format!("nodes[{index}].memory"), Some(&node.memory)));
+    let others = [("memory", &target.memory), ("huge-pages", &target.huge_pages)];
+    for (key, text) in others.map(|(key, text)| (key.to_owned(), text.as_ref())).into_iter().chain(nodes) {
+        if let Some(Err(wrong)) = text.map(|text| crate::Bytes::parse(text)) {
+            found.push(Problem::new(format!("target.{name}.{key}"), wrong.to_string()));
+        }
+    }
+    if !target.nodes.is_empty() && (target.cpus.is_some() || target.memory.is_some()) {
+        let problem =
+            Problem::new(format!("target.{name}.nodes"), "say already how many cpus and how much memory");
+        found.push(problem.hint("leave `cpus` and `memory` out"));
     }
 }
 

@@ -88,6 +88,10 @@ pub struct RunRules {
     /// With targets: how often they are started anew. Each start holds all iterations, and is the unit of comparison.
     #[serde(skip_serializing_if = "is_one")]
     pub boots: u32,
+    /// With targets: start them anew for each case, after the host's settings of that case are in force. What a setting of
+    /// the host does to a guest that is there already is not what it does to one that starts: its memory is there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub boot_each_case: bool,
     /// With targets: what happens when one dies, hangs or cannot be understood.
     #[serde(skip_serializing_if = "OnLost::is_default")]
     pub on_lost_target: OnLost,
@@ -143,6 +147,7 @@ impl Default for RunRules {
             total_time_limit: None,
             quiet: Span(crate::Nanos(0)),
             boots: 1,
+            boot_each_case: false,
             on_lost_target: OnLost::default(),
             lost_after: PATIENCE,
         }

@@ -12,9 +12,15 @@ pub struct TargetUse {
     /// How many alike: two called `guest` are guest1 and guest2.
     #[serde(default = "one")]
     pub count: u32,
-    /// ssh: `user@host`, or a name of your own ssh configuration.
+    /// ssh, libvirt: `user@host`, or a name of your own ssh configuration. libvirt: where its agent is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// libvirt: the domain's name; it is started, if it does not run, and shut down after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// libvirt: the connection's URI, `"qemu:///system"`; virsh's own default where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<String>,
     /// vm: what it boots: a recipe (`perflab kernel list`), or the file of a kernel image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
@@ -30,22 +36,101 @@ pub struct TargetUse {
     /// vm: `"512MiB"`, as where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// vm: what its root is: `host` (this one's, read-only, under an overlay; as where it is left out), or `bare`.
+    /// vm: what its root is: `host` (this one's, read-only, under an overlay; as where it is left out), `bare` (perflab
+    /// and `programs`, nothing else), or a disk image as `IMAGE` or `IMAGE:PARTITION`, whose changes are thrown away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<GuestRoot>,
-    /// vm: host CPUs of the virtual processors, in order; of several guests alike, all share them.
+    pub root: Option<String>,
+    /// vm, root `bare`: programs of this host that are packed as well, with their libraries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
+    /// vm: host CPUs of the virtual processors, in order. Of several guests alike all share them: write them as targets
+    /// of their own to give each its CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<u32>,
+    /// vm: NUMA nodes; their processors and memory replace `cpus` and `memory`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeUse>,
+    /// vm: back the memory with huge pages of this size, `"2MiB"`; they must be reserved on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<String>,
+    /// vm: the processor in QEMU's words; the host's own (KVM) or all that can be emulated (TCG) where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_model: Option<String>,
+    /// vm: KVM where it really runs code, else TCG, as where it is left out; or one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accelerator: Option<AcceleratorUse>,
+    /// vm: cache mode of the root's disk image; `writeback` where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheMode>,
+    /// vm: disks besides the root: /dev/vda, or /dev/vdb where the root is a disk, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskUse>,
 }
 
-/// What a guest's root file system is.
+/// A NUMA node of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeUse {
+    /// How many of the virtual processors, in order.
+    pub cpus: u32,
+    /// How much memory, `"1GiB"`.
+    pub memory: String,
+    /// The host's node that the memory comes from; any where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u32>,
+}
+
+/// A disk of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskUse {
+    /// The image: qcow2 by its ending, else raw.
+    pub path: String,
+    /// The cache mode; `writeback` where left out.
+    #[serde(default)]
+    pub cache: CacheMode,
+    /// Whether what is written stays in the image; thrown away where left out.
+    #[serde(default)]
+    pub keep: bool,
+}
+
+/// How QEMU uses the host's page cache for a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheMode {
+    /// through it, written when it is full or the guest flushes
+    #[default]
+    Writeback,
+    /// past it
+    None,
+    /// through it, and written at once
+    Writethrough,
+    /// past it, and written at once
+    Directsync,
+    /// through it, and never flushed
+    Unsafe,
+}
+
+impl std::fmt::Display for CacheMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CacheMode::Writeback => "writeback",
+            CacheMode::None => "none",
+            CacheMode::Writethrough => "writethrough",
+            CacheMode::Directsync => "directsync",
+            CacheMode::Unsafe => "unsafe",
+        })
+    }
+}
+
+/// How a guest's code is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum GuestRoot {
-    /// this host's, read-only, under an overlay in the guest's memory: every program is there
-    Host,
-    /// perflab and nothing else: for built-in workloads
-    Bare,
+pub enum AcceleratorUse {
+    /// by the processor, or not at all
+    Kvm,
+    /// by QEMU's translator: slow everywhere alike
+    Tcg,
 }
 
 impl TargetUse {
@@ -55,13 +140,22 @@ impl TargetUse {
             kind,
             count: 1,
             address: None,
+            domain: None,
+            connect: None,
             kernel: None,
             modules: None,
             append: Vec::new(),
             cpus: None,
             memory: None,
             root: None,
+            programs: Vec::new(),
             pin: Vec::new(),
+            nodes: Vec::new(),
+            huge_pages: None,
+            cpu_model: None,
+            accelerator: None,
+            cache: None,
+            disks: Vec::new(),
         }
     }
 }
@@ -76,6 +170,8 @@ pub enum TargetKind {
     Ssh,
     /// a guest that perflab boots with QEMU for the run
     Vm,
+    /// a domain that libvirt knows: started, reached by ssh, shut down; its XML is kept with the run
+    Libvirt,
 }
 
 impl std::fmt::Display for TargetKind {
@@ -84,6 +180,7 @@ impl std::fmt::Display for TargetKind {
             TargetKind::Process => "process",
             TargetKind::Ssh => "ssh",
             TargetKind::Vm => "vm",
+            TargetKind::Libvirt => "libvirt",
         })
     }
 }

@@ -3,8 +3,8 @@
 use perflab_model::{Column, Nanos, Row, SeriesSchema};
 
 use super::{
-    Declared, diskstats, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact, slabinfo,
-    stat, vmstat,
+    Declared, diskstats, kvm, loadavg, meminfo, net_dev, pressure, schedstat, slab_caches, slab_exact,
+    slabinfo, stat, vmstat,
 };
 use crate::{ObserveError, Root};
 
@@ -70,6 +70,7 @@ const MONITORS: &[MonitorKind] = &[
     loadavg::KIND,
     net_dev::KIND,
     schedstat::KIND,
+    kvm::KIND,
 ];
 
 /// All monitors, in the order in which they are shown.

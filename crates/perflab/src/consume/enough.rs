@@ -1,9 +1,10 @@
 //! Ends a run when its deciding medians are as precise as the study wants: after complete blocks only, and never because a
 //! difference is significant.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perflab_analyze::enough::precision;
+use perflab_analyze::together::together;
 use perflab_conduct::Stop;
 use perflab_model::study::Until;
 use perflab_model::{Event, Manifest, Outcome, Sample, What};
@@ -18,10 +19,9 @@ pub struct Enough {
     slots: Vec<(u32, bool)>,
     cases: usize,
     any_primary: bool,
-    /// Iterations that ended in each block.
-    ended: HashMap<u32, usize>,
-    /// Values by case and metric, primary or not.
-    values: HashMap<(u32, String), (bool, Vec<f64>)>,
+    /// Slots that ended in each block: in all targets, where there are several.
+    ended: HashMap<u32, HashSet<u32>>,
+    samples: Vec<Sample>,
 }
 
 impl Enough {
@@ -35,31 +35,40 @@ impl Enough {
             cases: manifest.plan.cases.len(),
             any_primary: metrics.clone().any(|metric| metric.primary),
             ended: HashMap::new(),
-            values: HashMap::new(),
+            samples: Vec::new(),
         }
     }
 
-    fn sample(&mut self, sample: &Sample) {
-        let known = self.values.entry((sample.case, sample.metric.clone()));
-        known.or_insert_with(|| (sample.primary, Vec::new())).1.push(sample.value);
-    }
-
-    /// An iteration ended: perhaps the last one of its block.
-    fn iteration(&mut self, slot: u32, until: Until) {
-        let Some((block, false)) = self.slots.get(slot as usize).copied() else { return };
-        let ended = self.ended.entry(block).or_default();
-        *ended += 1;
-        if *ended == self.cases && block + 1 >= until.at_least && self.is_precise(until) {
-            self.stop.enough();
+    /// An iteration ended.
+    fn iteration(&mut self, slot: u32) {
+        if let Some((block, false)) = self.slots.get(slot as usize).copied() {
+            self.ended.entry(block).or_default().insert(slot);
         }
     }
 
+    /// Everything of the slots so far was told: perhaps a block is complete.
+    fn look(&mut self, until: Until) {
+        let cases = self.cases;
+        let complete: Vec<u32> =
+            self.ended.iter().filter(|(_, slots)| slots.len() == cases).map(|(block, _)| *block).collect();
+        for block in complete {
+            self.ended.remove(&block);
+            if block + 1 >= until.at_least && self.is_precise(until) {
+                self.stop.enough();
+            }
+        }
+    }
+
+    /// An iteration of several targets is one value, as in every table.
     fn is_precise(&self, until: Until) -> bool {
-        let mut deciding =
-            self.values.values().filter(|(primary, _)| *primary || !self.any_primary).peekable();
-        deciding.peek().is_some()
-            && deciding
-                .all(|(_, values)| precision(values, 0.95).is_some_and(|found| found <= until.precision))
+        let mut values: HashMap<(u32, &str), Vec<f64>> = HashMap::new();
+        let together = together(&self.samples);
+        for sample in together.iter().filter(|sample| sample.primary || !self.any_primary) {
+            values.entry((sample.case, sample.metric.as_str())).or_default().push(sample.value);
+        }
+        let narrow =
+            |values: &Vec<f64>| precision(values, 0.95).is_some_and(|found| found <= until.precision);
+        !values.is_empty() && values.values().all(narrow)
     }
 }
 
@@ -67,10 +76,11 @@ impl Consumer for Enough {
     fn take(&mut self, event: &Event) -> anyhow::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
         match &event.what {
-            What::Sample(sample) => self.sample(sample),
+            What::Sample(sample) => self.samples.push(sample.clone()),
             What::IterationEnded { slot, outcome: Outcome::Ok | Outcome::Failed { .. }, .. } => {
-                self.iteration(*slot, until);
+                self.iteration(*slot);
             }
+            What::Progress { .. } => self.look(until),
             _ => {}
         }
         Ok(())

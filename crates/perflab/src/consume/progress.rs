@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perflab_model::event::Phase;
-use perflab_model::{Event, Manifest, Outcome, What};
+use perflab_model::event::{Phase, Standing};
+use perflab_model::{Event, Manifest, Nanos, Outcome, What};
 
-use super::Consumer;
+use super::{Consumer, targets};
 
 /// Shows a run as it goes.
 #[derive(Debug)]
@@ -18,7 +18,13 @@ pub struct Progress {
     terminal: bool,
     manifest: Option<Box<Manifest>>,
     failed: u32,
+    label: String,
+    /// Whom the others wait for, since when, and whether that was said.
+    awaited: Option<(String, Nanos, bool)>,
 }
+
+/// Where there is no bar to look at: how long one may keep the others waiting before that is said.
+const WORTH_A_LINE: Nanos = Nanos(10_000_000_000);
 
 const STYLE: &str = "{spinner:.dim} {bar:32.cyan/dim} {pos}/{len}  {prefix}  {wide_msg:.dim}";
 
@@ -33,7 +39,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(STYLE) {
             bar.set_style(style.progress_chars("━━─"));
         }
-        Progress { bar, quiet, terminal, manifest: None, failed: 0 }
+        Progress { bar, quiet, terminal, manifest: None, failed: 0, label: String::new(), awaited: None }
     }
 
     fn say(&self, text: &str) {
@@ -56,10 +62,34 @@ impl Progress {
         self.manifest = Some(Box::new(manifest.clone()));
     }
 
-    fn iteration(&self, slot: u32) {
+    fn iteration(&mut self, slot: u32) {
         let Some(manifest) = &self.manifest else { return };
-        let case = manifest.plan.slots.get(slot as usize).and_then(|slot| manifest.plan.case(slot.case));
-        self.bar.set_message(case.map(perflab_model::Case::label).unwrap_or_default());
+        let Some(wanted) = manifest.plan.slots.get(slot as usize) else { return };
+        let label = manifest.plan.case(wanted.case).map(perflab_model::Case::label).unwrap_or_default();
+        self.bar.set_message(label.clone());
+        self.label = match wanted.warmup {
+            true => format!("{label}, warm-up"),
+            false => format!("{label}, iteration {}", wanted.iteration + 1),
+        };
+    }
+
+    /// Where the targets are; one that keeps the others waiting for long is said once even without a bar.
+    fn standing(&mut self, all: &[Standing], now: Nanos) {
+        let line = targets::line(all, now);
+        self.bar.set_message(if self.label.is_empty() {
+            line.clone()
+        } else {
+            format!("{}: {line}", self.label)
+        });
+        let late = targets::awaited(all);
+        match (&mut self.awaited, late) {
+            (Some((known, since, said)), Some(late)) if *known == late => {
+                if now.since(*since) > WORTH_A_LINE && !std::mem::replace(said, true) && !self.terminal {
+                    self.say(&line);
+                }
+            }
+            (awaited, late) => *awaited = late.map(|late| (late, now, false)),
+        }
     }
 
     fn ended(&mut self, slot: u32, outcome: &Outcome, target: Option<u32>) {
@@ -116,6 +146,7 @@ impl Consumer for Progress {
                     self.bar.set_prefix(format!("{}:{:02} left", seconds / 60, seconds % 60));
                 }
             }
+            What::Standing(all) => self.standing(all, event.at),
             What::Warning { message, advice } => self.warn(&format!("warning: {message}; {advice}")),
             // A gap that ends by itself is in the record; one that stays is worth a word now.
             What::Gap(gap) if gap.to.is_none() => {

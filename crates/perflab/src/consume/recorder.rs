@@ -39,6 +39,9 @@ impl Recording {
 
 impl Consumer for Recording {
     fn take(&mut self, event: &Event) -> anyhow::Result<()> {
+        if matches!(event.what, What::Standing(_)) {
+            return Ok(()); // for those who watch
+        }
         if self.recorder.is_none() {
             self.open(event)?;
         }

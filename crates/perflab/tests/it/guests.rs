@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ fn two_guests_do_every_iteration_in_step_and_their_consoles_are_kept() {
     step.guests.nothing_is_left();
 }
 
-fn zstd_text(path: &std::path::Path) -> String {
+fn zstd_text(path: &Path) -> String {
     let output = std::process::Command::new("zstd").arg("-dc").arg(path).output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -149,4 +149,117 @@ fn cut(step: &Step) {
         monitor.read_line(&mut line).unwrap();
         assert!(line.contains("return"), "{line}");
     }
+}
+
+/// What a workload of a guest's does when it is the second one: with perl, as the guest's root is this host's.
+const LIAR: &str = r#"
+if [ "$(cat /proc/sys/kernel/hostname)" = guest2 ]; then
+  perl -e 'for my $p (map { m{/proc/(\d+)/} } glob "/proc/[0-9]*/cmdline") {
+    for my $f (glob "/proc/$p/fd/*") {
+      next unless (readlink($f) // "") =~ m{^/dev/vport};
+      my $pid = syscall(434, $p + 0, 0); next if $pid < 0;
+      $f =~ m{(\d+)$}; my $fd = syscall(438, $pid, $1 + 0, 0); next if $fd < 0;
+      next unless -e "/proc/$p/cmdline" and `cat /proc/$p/cmdline` =~ /agent/;
+      open my $o, ">&=", $fd or die; syswrite $o, "\xff" x 64; sleep 1; exit 0;
+    }
+  } die "no port"'
+fi
+echo speed 7"#;
+
+/// Two guests with this host's root, and a script as their workload.
+fn scripted(step: &Step, script: &str, rules: &str) -> String {
+    step.laboratory.workload("script", "", script);
+    let text = format!(
+        "[run]\nwarmup = 0\n{rules}\n[workload.script]\n[target.guest]\nkind = \"vm\"\ncount = 2\n\
+         kernel = \"debian-cloud\"\n"
+    );
+    step.laboratory.study("scripted.toml", &text)
+}
+
+#[test]
+fn a_guest_that_sends_garbage_is_given_up_and_nothing_of_it_is_believed() {
+    let Some(step) = Step::new("a_guest_that_sends_garbage_is_given_up_and_nothing_of_it_is_believed") else {
+        return;
+    };
+    let study = scripted(&step, LIAR, "iterations = 2\non-lost-target = \"continue\"");
+    let ended = step.run(&study, |_| ());
+    step.second_was_lost(&ended, ": a frame of 4294967295 bytes");
+    let journal = step.journal();
+    // The iteration of the loss counts for nobody; the next one is the first guest's alone.
+    assert_eq!(journal.matches("\"sample\"").count(), 1, "{}", ended.err);
+}
+
+#[test]
+fn a_guest_whose_disk_is_full_fails_its_iterations_and_the_run_ends_well() {
+    let Some(step) = Step::new("a_guest_whose_disk_is_full_fails_its_iterations_and_the_run_ends_well")
+    else {
+        return;
+    };
+    let script = "if [ \"$(cat /proc/sys/kernel/hostname)\" = guest2 ]; then \
+                  dd if=/dev/zero of=/tmp/fill bs=1M; echo more >/tmp/more || exit 9; fi; echo speed 7";
+    let study = scripted(&step, script, "iterations = 2");
+    let ended = step.run(&study, |_| ());
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert_eq!(ended.err.matches("on guest2)").count(), 2, "{}", ended.err);
+    assert!(ended.err.contains("code 9"), "{}", ended.err);
+    assert!(!ended.err.contains("was lost"), "a full disk is no reason to be given up: {}", ended.err);
+    // What went well on the other one is there.
+    assert_eq!(step.journal().matches("\"sample\"").count(), 2, "{}", ended.err);
+    let outputs = zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
+    assert!(outputs.contains("No space left on device"), "{outputs}");
+    step.guests.nothing_is_left();
+}
+
+#[test]
+fn each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host() {
+    let Some(step) = Step::new("each_case_has_guests_of_its_own_that_start_under_its_setting_of_the_host")
+    else {
+        return;
+    };
+    let knob = Path::new("/proc/sys/vm/stat_interval");
+    let before = fs::read_to_string(knob).unwrap();
+    let study = step.study(1, "iterations = 2\nboots = 2\nboot-each-case = true");
+    let factor = format!(
+        "[factor.knob]\nkind = \"file\"\nkey = \"{}\"\non = \"host\"\nlevels = [\"7\", \"9\"]\n\
+         [factor.swap]\nkind = \"sysctl\"\nkey = \"vm.swappiness\"\non = \"guest\"\nlevels = [10]\n",
+        knob.display()
+    );
+    let text = fs::read_to_string(&study).unwrap();
+    fs::write(&study, format!("{text}{factor}")).unwrap();
+    let ended = step.run(&study, |_| ());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let journal = step.journal();
+    assert_eq!(journal.matches("\"released\"").count(), 8);
+    let outputs = zstd_text(&step.laboratory.only_run().join("logs/outputs.jsonl.zst"));
+    assert_eq!(outputs.matches("Linux version 6").count(), 4, "two boots of each of two cases");
+    let boots: Vec<u64> = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter_map(|event| event["what"]["sample"]["boot"].as_u64())
+        .collect();
+    assert_eq!((boots.first(), boots.last()), (Some(&0), Some(&1)), "{boots:?}");
+    // Whatever was told in a guest's own start, the host's setting was there before.
+    let settings: Vec<&str> = journal
+        .lines()
+        .filter(|line| line.contains("setting-applied") && line.contains("stat_interval"))
+        .collect();
+    assert!((2..=4).contains(&settings.len()), "{settings:?}");
+    assert_eq!(fs::read_to_string(knob).unwrap(), before);
+    step.guests.nothing_is_left();
+}
+
+#[test]
+fn stacks_of_two_guests_stand_beside_one_another() {
+    let Some(step) = Step::new("stacks_of_two_guests_stand_beside_one_another") else { return };
+    let study = step.study(2, "iterations = 2");
+    let text = fs::read_to_string(&study).unwrap();
+    fs::write(&study, format!("{text}[profile]\nfrequency = 199\nscope = \"system\"\n")).unwrap();
+    let ended = step.run(&study, |_| ());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let folded = step.laboratory.good(&["flame", "export", "@latest", "--to", "folded"]).out;
+    for guest in ["guest1", "guest2"] {
+        let lines = folded.lines().filter(|line| line.split(';').nth(1) == Some(guest)).count();
+        assert!(lines > 3, "{guest}: {folded}");
+    }
+    step.guests.nothing_is_left();
 }

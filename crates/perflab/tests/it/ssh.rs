@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::laboratory::{Laboratory, is_root, said, skip};
@@ -65,6 +66,9 @@ fn serve(home: &Path) -> Server {
     server
 }
 
+/// Copies of perflab are counted: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn copies() -> usize {
     let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
     names.filter(|name| name.to_string_lossy().starts_with("perflab-agent.")).count()
@@ -76,6 +80,7 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
     if !is_root() || !Path::new(SSHD).exists() {
         return skip(name, "sshd, and root to run it");
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let laboratory = Laboratory::new();
     let server = serve(laboratory.home.path());
     let study = laboratory.study(
@@ -107,4 +112,47 @@ fn needs_root_two_logins_work_in_step_and_leave_nothing_behind() {
         "{}",
         refused.err
     );
+}
+
+/// libvirt's own driver for tests keeps its domains in the memory of each virsh: this one is switched off in every one.
+const NODE: &str = r#"<node><domain type="test" xmlns:test="http://libvirt.org/schemas/domain/test/1.0">
+<test:runstate>5</test:runstate><name>box</name><memory>65536</memory><os><type>hvm</type></os></domain></node>"#;
+
+#[test]
+fn needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_xml() {
+    let name = "needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_xml";
+    let virsh = Command::new("virsh").arg("--version").output().is_ok();
+    if !is_root() || !Path::new(SSHD).exists() || !virsh {
+        return skip(name, "virsh, sshd, and root to run it");
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let laboratory = Laboratory::new();
+    let server = serve(laboratory.home.path());
+    fs::write(laboratory.path("node.xml"), NODE).unwrap();
+    let off = format!("test://{}", laboratory.path("node.xml").display());
+    let path = format!("{}:{}", server.path.display(), std::env::var("PATH").unwrap());
+    let run = |domain: &str, connect: &str| {
+        let text = format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.echo]\n[target.box]\nkind = \"libvirt\"\n\
+             address = \"box\"\ndomain = \"{domain}\"\nconnect = \"{connect}\"\n"
+        );
+        let study = laboratory.study("libvirt.toml", &text);
+        said(laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap())
+    };
+    let refused = run("nobody", "test:///default");
+    assert!(refused.err.contains("target box") && refused.err.contains("domain nobody"), "{}", refused.err);
+    // One that runs already stays as it is; one that is off is started.
+    for (domain, connect) in [("test", "test:///default"), ("box", off.as_str())] {
+        let ended = run(domain, connect);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let runs = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten();
+        let logs = runs.map(|run| run.path().join("logs/outputs.jsonl.zst"));
+        let texts = logs.filter_map(|log| Command::new("zstd").arg("-dc").arg(log).output().ok());
+        let mark = format!("<name>{domain}</name>");
+        assert!(
+            texts
+                .map(|text| String::from_utf8_lossy(&text.stdout).into_owned())
+                .any(|text| text.contains(&mark))
+        );
+    }
 }

@@ -229,3 +229,14 @@ fn what_a_target_lacks_is_refused_before_the_run_begins_with_its_name() {
             || fs::read_dir(laboratory.path("archive/runs")).unwrap().count() == 0
     );
 }
+
+#[test]
+fn a_run_in_step_ends_when_its_medians_are_precise() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "until = \"precision 5%, at most 60\"", "echo speed 7");
+    laboratory.good(&["run", &study, "--no-report"]);
+    let events = events(&laboratory);
+    let released = of(&events, "released").len();
+    assert!((5..40).contains(&released), "{released}");
+    assert_eq!(of(&events, "sample").len(), 3 * released);
+}

@@ -273,3 +273,127 @@ fn bad_wishes_are_refused_before_anything_starts() {
     }
     guests.nothing_is_left();
 }
+
+/// The threads of QEMU's virtual processors, with the CPUs that they may use.
+fn pinned(qemu: u64) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{qemu}/task")).unwrap().flatten().map(|task| task.path());
+    let cpu = |task: PathBuf| {
+        let name = fs::read_to_string(task.join("comm")).ok()?;
+        let status = fs::read_to_string(task.join("status")).ok()?;
+        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        name.starts_with("CPU ").then(|| format!("{} on {}", name.trim(), allowed.trim()))
+    };
+    let mut all: Vec<String> = tasks.filter_map(cpu).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_said_of_a_guest_is_so_inside() {
+    let Some(guests) = Guests::new("what_is_said_of_a_guest_is_so_inside") else { return };
+    let image = guests.home().join("data.img");
+    fs::write(&image, vec![7; 1 << 20]).unwrap();
+    let script = "nproc; cat /sys/devices/system/node/online; cat /sys/devices/system/node/node1/cpulist; \
+                  grep -o perflab.test=1 /proc/cmdline; grep -m1 -o Nehalem /proc/cpuinfo; \
+                  cat /sys/block/vda/queue/write_cache; cat /sys/block/vda/size; \
+                  head -c 4096 /dev/zero >/dev/vda; head -c 1 /dev/vda | od -An -tu1; echo awake >&2; read line";
+    let programs = ["nproc", "cat", "grep", "head", "od"];
+    let mut words =
+        vec!["vm", "boot", "--root", "bare", "--name", "said", "--node", "1:160MiB", "--node", "1:128MiB"];
+    words.extend([
+        "--pin",
+        "1,0",
+        "--append",
+        "perflab.test=1",
+        "--accelerator",
+        "tcg",
+        "--cpu-model",
+        "Nehalem",
+    ]);
+    let disk = format!("{}:writethrough", image.display());
+    words.extend(["--disk", &disk]);
+    programs.iter().for_each(|program| words.extend(["--with", program]));
+    words.extend(["--quiet", "--", "sh", "-c", script]);
+    let mut command = guests.command(&words);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"awake\n") {
+        let mut byte = [0];
+        if std::io::Read::read(child.stderr.as_mut().unwrap(), &mut byte).unwrap() == 0 {
+            panic!("{}", String::from_utf8_lossy(&heard));
+        }
+        heard.push(byte[0]);
+    }
+    let folder = fs::read_dir(guests.home().join("perflab")).unwrap().next().unwrap().unwrap().path();
+    let note: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.join("guest.json")).unwrap()).unwrap();
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        assert_eq!(pinned(note["pid"].as_u64().unwrap()), ["CPU 0/TCG on 1", "CPU 1/TCG on 0"]);
+    }
+    child.stdin.take().unwrap().write_all(b"go on\n").unwrap();
+    let ended = said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let lines: Vec<&str> = ended.out.lines().map(str::trim).collect();
+    let wanted = ["2", "0-1", "1", "perflab.test=1", "Nehalem", "write through", "2048", "0"];
+    assert_eq!(lines, wanted);
+    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 7), "what it wrote is gone with it");
+    guests.nothing_is_left();
+}
+
+/// Huge pages of the host, reserved until dropped.
+struct HugePages(String);
+
+const RESERVED: &str = "/proc/sys/vm/nr_hugepages";
+
+impl HugePages {
+    fn reserve(count: u32) -> Option<HugePages> {
+        let pages = HugePages(fs::read_to_string(RESERVED).ok()?);
+        fs::write(RESERVED, count.to_string()).ok()?;
+        let there: u32 = fs::read_to_string(RESERVED).ok()?.trim().parse().ok()?;
+        (there >= count).then_some(pages)
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        let _ = fs::write(RESERVED, &self.0);
+    }
+}
+
+#[test]
+fn a_guest_on_huge_pages_takes_them_from_the_host() {
+    let test = "a_guest_on_huge_pages_takes_them_from_the_host";
+    let Some(guests) = Guests::new(test) else { return };
+    let Some(_pages) = HugePages::reserve(140) else {
+        return eprintln!("SKIP {test}: the host reserves no huge pages");
+    };
+    let words = [
+        "vm",
+        "boot",
+        "--root",
+        "bare",
+        "--memory",
+        "256MiB",
+        "--huge-pages",
+        "2MiB",
+        "--with",
+        "sleep",
+        "--",
+    ];
+    let script = ["sh", "-c", "echo awake; exec sleep 1000"];
+    let mut command = guests.command(&[&words[..], &script[..]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 6];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let free = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Free:")).unwrap().trim();
+    assert!(free.parse::<u32>().unwrap() < 120, "{meminfo}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = Instant::now();
+    while !guests.processes().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(guests.processes(), Vec::<u32>::new());
+}

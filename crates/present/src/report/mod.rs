@@ -9,6 +9,7 @@
 pub(crate) mod bundle;
 pub mod data;
 mod facts;
+mod fairness;
 mod input;
 mod interval;
 mod number;

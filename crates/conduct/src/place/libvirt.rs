@@ -1,0 +1,133 @@
+//! An agent in a domain that libvirt knows. The domain is the user's: it is started if it does not run, reached by ssh as
+//! any machine is, and shut down again if it was started here; its XML, as libvirt runs it, is kept with the run.
+//! libvirt is spoken to with its own `virsh`: what it is allowed to do is what the user's virsh may.
+
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use perflab_model::study::TargetUse;
+
+use super::{Place, Started, ssh};
+use crate::{Host, Stop};
+
+/// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
+const BOOT: Duration = Duration::from_secs(300);
+/// From the wish that a domain shuts down to its end; then it is switched off.
+const SHUTDOWN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A domain, and how virsh is told of it.
+#[derive(Debug, Clone)]
+struct Domain {
+    name: String,
+    connect: Option<String>,
+}
+
+impl Domain {
+    fn virsh(&self, verb: &[&str]) -> io::Result<String> {
+        let mut command = Command::new("virsh");
+        if let Some(uri) = &self.connect {
+            command.args(["--connect", uri]);
+        }
+        let (verb, options) = verb.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        command.arg(verb).args(options).args(["--domain", &self.name]);
+        // What is read from its answers is not to be translated.
+        let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(missing)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let reason = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+        Err(io::Error::other(format!("virsh {verb} of domain {}: {reason}", self.name)))
+    }
+
+    fn runs(&self) -> io::Result<bool> {
+        Ok(self.virsh(&["domstate"])?.trim() == "running")
+    }
+
+    /// Asks it to shut down, and switches it off if it does not.
+    fn end(&self) -> io::Result<()> {
+        if !self.runs()? {
+            return Ok(());
+        }
+        self.virsh(&["shutdown"])?;
+        let begun = Instant::now();
+        while self.runs()? {
+            if begun.elapsed() > SHUTDOWN {
+                return self.virsh(&["destroy"]).map(drop);
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+fn missing(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::other("virsh is not installed (Debian: apt-get install libvirt-clients)")
+        }
+        _ => error,
+    }
+}
+
+/// A domain with an agent in it.
+#[derive(Debug)]
+struct Running {
+    domain: Domain,
+    /// Whether it did not run before.
+    ours: bool,
+    xml: String,
+    /// Its agent; none until there is one.
+    agent: Option<Box<dyn Place>>,
+    ended: bool,
+}
+
+impl Place for Running {
+    fn end(&mut self) -> String {
+        if std::mem::replace(&mut self.ended, true) {
+            return String::new();
+        }
+        let mut words = self.agent.take().map(|mut agent| agent.end()).unwrap_or_default();
+        if self.ours
+            && let Err(error) = self.domain.end()
+        {
+            words.push_str(&format!("\n{error}"));
+        }
+        format!("perflab: domain {} of libvirt\n{}\n{words}", self.domain.name, self.xml)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Starts the domain, if it does not run, and an agent in it.
+pub(super) fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> io::Result<Started> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let domain = Domain { name: text(&target.domain), connect: target.connect.clone() };
+    let ours = !domain.runs()?;
+    if ours {
+        domain.virsh(&["start"])?;
+    }
+    // From here on it ends with this value.
+    let mut running = Running { domain, ours, xml: String::new(), agent: None, ended: false };
+    running.xml = running.domain.virsh(&["dumpxml"])?;
+    let Started { channel, place } = reached(name, &text(&target.address), host, stop)?;
+    running.agent = Some(place);
+    Ok(Started { channel, place: Box::new(running) })
+}
+
+/// Its sshd comes up late in a boot: it is tried until it answers.
+fn reached(name: &str, address: &str, host: &Host, stop: &Stop) -> io::Result<Started> {
+    let begun = Instant::now();
+    loop {
+        match ssh::start(name, address, host) {
+            Ok(started) => return Ok(started),
+            Err(error) if stop.asked() || begun.elapsed() > BOOT => return Err(error),
+            Err(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
