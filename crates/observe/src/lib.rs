@@ -9,6 +9,7 @@
 //! | [`monitor`] | one file of the kernel, its columns declared with unit and kind |
 //! | [`sampler`] | all monitors of a run on a thread of their own, each with its interval |
 //! | [`profile`] | sampled call stacks of kernel and processes |
+//! | [`probes`] | functions and USDT probes of any program, told each time a thread comes by |
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`io`] | pages and disk requests of a process tree, and their files |
@@ -22,6 +23,7 @@ pub mod facts;
 pub mod io;
 pub mod kvm;
 pub mod monitor;
+pub mod probes;
 pub mod profile;
 pub mod realtime;
 pub mod root;

@@ -40,8 +40,13 @@ pub(crate) struct Lane {
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    /// `count` chunks of `words` 64-bit words, all touched.
+    /// `count` chunks of `words` 64-bit words, all touched, for the calling thread.
     pub(crate) fn new(number: u32, count: usize, words: usize) -> Self {
+        Self::of(number, thread_id(), count, words)
+    }
+
+    /// The same for another thread.
+    pub(crate) fn of(number: u32, thread: i32, count: usize, words: usize) -> Self {
         let chunk = || {
             // Not zero: zeroed memory would be mapped and not there.
             let words = vec![u64::MAX; words].into_boxed_slice();
@@ -50,7 +55,7 @@ impl Lane {
         };
         Self {
             number,
-            thread: thread_id(),
+            thread,
             chunks: std::iter::repeat_with(chunk).take(count.max(2)).collect(),
             closed: AtomicBool::new(false),
             waits: AtomicU32::new(0),

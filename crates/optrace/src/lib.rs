@@ -51,6 +51,7 @@
 //! | `trace`, `writer` | a trace being made, its options, its writing thread |
 //! | `format` | the bytes of a trace file |
 //! | `file`, `join` | reading one, operation by operation, with what the kernel did meanwhile |
+//! | `stamps` | a trace of time stamps that somebody else took: begins and ends of probes, paired |
 //! | `c` | the interface for C (`include/optrace.h`) |
 
 mod c;
@@ -64,6 +65,7 @@ mod kernel;
 mod lane;
 mod record;
 mod recorder;
+mod stamps;
 mod trace;
 mod words;
 mod writer;
@@ -74,5 +76,6 @@ pub use file::{File, Told};
 pub use format::VERSION;
 pub use join::{Operation, SpanTime};
 pub use recorder::Recorder;
+pub use stamps::{Mark, StampCost, Stamps};
 pub use trace::{ENVIRONMENT, Options, Summary, Trace};
 pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Words};

@@ -50,7 +50,7 @@ impl Writer {
         for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
             if at >= self.next.len() {
                 self.next.push(0);
-                self.block(BlockKind::Lane, lane.number, 1, None, &[lane.thread as u64]);
+                self.opened(lane.number, lane.thread);
             }
             while self.chunk(at, lane) {
                 wrote = true;
@@ -58,9 +58,7 @@ impl Writer {
             if let Some(kernel) = kernel {
                 let mut words = Vec::new();
                 kernel.drain(|ns, kind| words.extend([ns, kind as u64]));
-                if !words.is_empty() {
-                    self.block(BlockKind::Events, lane.number, words.len() as u32 / 2, None, &words);
-                }
+                self.events(lane.number, &words);
             }
         }
         wrote
@@ -76,7 +74,19 @@ impl Writer {
         took
     }
 
-    fn operations(&mut self, lane: u32, filled: &Filled) {
+    /// A thread begins to record.
+    pub(crate) fn opened(&mut self, lane: u32, thread: i32) {
+        self.block(BlockKind::Lane, lane, 1, None, &[thread as u64]);
+    }
+
+    /// What the kernel did with a thread: times and kinds.
+    pub(crate) fn events(&mut self, lane: u32, words: &[u64]) {
+        if !words.is_empty() {
+            self.block(BlockKind::Events, lane, words.len() as u32 / 2, None, words);
+        }
+    }
+
+    pub(crate) fn operations(&mut self, lane: u32, filled: &Filled) {
         if filled.records == 0 {
             return;
         }
@@ -102,13 +112,19 @@ impl Writer {
         self.failed = self.file.write_all(&self.bytes).err();
     }
 
-    fn end(mut self, shared: &Shared) -> io::Result<Summary> {
+    fn end(self, shared: &Shared) -> io::Result<Summary> {
+        let mut more = Summary::default();
         for (lane, kernel) in shared.lanes().iter() {
-            self.summary.waits += u64::from(lane.waits.load(Ordering::Relaxed));
-            self.summary.waited += lane.waited.load(Ordering::Relaxed);
-            self.summary.events_lost += kernel.as_ref().map_or(0, |kernel| kernel.lost);
+            more.waits += u64::from(lane.waits.load(Ordering::Relaxed));
+            more.waited += lane.waited.load(Ordering::Relaxed);
+            more.events_lost += kernel.as_ref().map_or(0, |kernel| kernel.lost);
         }
-        let told = self.summary;
+        self.close(more)
+    }
+
+    /// Writes the last block, with what others know of waits and losses.
+    pub(crate) fn close(mut self, more: Summary) -> io::Result<Summary> {
+        let told = Summary { operations: self.summary.operations, lost: self.summary.lost, ..more };
         let words = [told.operations, told.lost, told.waits, told.waited, told.events_lost];
         self.block(BlockKind::End, 0, 1, None, &words);
         self.failed.map_or(Ok(told), Err)

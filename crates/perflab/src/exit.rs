@@ -7,6 +7,7 @@ use perflab_conduct::ConductError;
 use perflab_conduct::kernel::KernelError;
 use perflab_conduct::machine::MachineError;
 use perflab_model::Problems;
+use perflab_observe::probes::ProbeError;
 use perflab_workload::WorkloadError;
 use perflab_workload::install::InstallError;
 
@@ -57,10 +58,16 @@ pub fn of(error: &anyhow::Error) -> Exit {
     }
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
-        _ if refused_by_a_machine(error) => Exit::Refused,
+        _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
+}
+
+/// Whether uprobes are not there, or not allowed.
+fn refused_by_the_kernel(error: &anyhow::Error) -> bool {
+    use ProbeError::{NoUprobes, Refused, Ring};
+    matches!(error.downcast_ref(), Some(NoUprobes | Refused { .. } | Ring { .. }))
 }
 
 /// Whether something that a guest or a kernel needs is missing here.
@@ -101,6 +108,15 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
         || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
         || error.is::<perflab_analyze::trace::TraceError>()
+        || matches!(
+            error.downcast_ref(),
+            Some(
+                ProbeError::NoPlace { .. }
+                    | ProbeError::NotElf { .. }
+                    | ProbeError::Read { .. }
+                    | ProbeError::NoProcess { .. }
+            )
+        )
         || error.is::<perflab_stacks::StacksError>()
         || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)

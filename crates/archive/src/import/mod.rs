@@ -65,7 +65,7 @@ pub use kind::Kind;
 pub use profile::import_profile;
 pub use source::Source;
 pub use took::{Remark, Took};
-pub use trace::import_trace;
+pub use trace::{Watched, import_trace, import_watched};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! A trace file that a program wrote by itself becomes a run of one iteration. The file stays where it is.
+//! A trace file becomes a run of one iteration: one that a program wrote by itself, or one of probes in a program that
+//! knows nothing of it. The file stays where it is.
 
 use std::path::Path;
 
@@ -15,10 +16,45 @@ use crate::{Archive, ArchiveError, RunDir};
 /// # Errors
 /// [`ArchiveError::Trace`] for a file that is none or of another version; else what recording a run may fail with.
 pub fn import_trace(archive: &Archive, path: &Path, label: Option<String>) -> Result<RunDir, ArchiveError> {
+    keep(archive, path, label, story(path))
+}
+
+/// What a trace of probes was of.
+#[derive(Debug, Clone, Default)]
+pub struct Watched {
+    /// The command, or the process.
+    pub command: String,
+    /// The begins and ends that were watched, as they were asked for.
+    pub places: String,
+    /// Nanoseconds that an event costs.
+    pub event_cost: f64,
+}
+
+/// Makes a run in `archive` of a trace of probes.
+///
+/// # Errors
+/// As [`import_trace`].
+pub fn import_watched(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+    watched: &Watched,
+) -> Result<RunDir, ArchiveError> {
+    let mut story = story(path);
+    story.title = format!("Operations of `{}`", watched.command);
+    story.description = "Operations that probes in a program told of".into();
+    story.facts = Default::default();
+    story.facts.add("trace.command", watched.command.as_str(), "perflab");
+    story.facts.add("trace.places", watched.places.as_str(), "perflab");
+    story.facts.add("trace.event-cost-ns", watched.event_cost.round() as i64, "perflab");
+    keep(archive, path, label, story)
+}
+
+fn keep(archive: &Archive, path: &Path, label: Option<String>, story: Story) -> Result<RunDir, ArchiveError> {
     // Looked at first: no run is to be left behind for what is no trace.
     optrace::File::open(path).map_err(ArchiveError::Trace)?;
     let options = Options { label, ..Options::default() };
-    let manifest = manifest(path, &options, &story(path), &[], Nanos(0));
+    let manifest = manifest(path, &options, &story, &[], Nanos(0));
     let mut recorder = AtOnce::begin(&archive.runs(), &manifest)?;
     let copy = tempfile::NamedTempFile::new().map_err(ArchiveError::io("create", path))?;
     std::fs::copy(path, copy.path()).map_err(ArchiveError::io("read", path))?;

@@ -74,7 +74,7 @@ impl Chosen {
 }
 
 /// Opens an event for a task (-1: all) on a CPU.
-pub(super) fn open(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open(attr: &sys::perf_event_attr, task: i32, cpu: u32) -> io::Result<OwnedFd> {
     let mut attr = *attr;
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
@@ -111,7 +111,7 @@ fn first_cpu(root: &Root) -> u32 {
 }
 
 /// The CPUs that are online.
-pub(super) fn cpus(root: &Root) -> Vec<u32> {
+pub(crate) fn cpus(root: &Root) -> Vec<u32> {
     let text = root.read("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".into());
     text.split(',').filter_map(range).flatten().collect()
 }

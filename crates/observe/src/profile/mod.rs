@@ -12,10 +12,10 @@
 //! | `recorder` | [`Recorder`]: from start to [`perflab_stacks::Recording`] |
 
 mod error;
-mod event;
-mod processes;
+pub(crate) mod event;
+pub(crate) mod processes;
 mod recorder;
-mod ring;
+pub(crate) mod ring;
 
 pub use error::ProfileError;
 pub use event::{Chosen, check};

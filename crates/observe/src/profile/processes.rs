@@ -12,7 +12,7 @@ pub(super) fn processes(root: &Root, only: Option<i32>) -> Vec<Process> {
 }
 
 /// The threads of a process.
-pub(super) fn threads(root: &Root, pid: i32) -> Vec<i32> {
+pub(crate) fn threads(root: &Root, pid: i32) -> Vec<i32> {
     root.list(&format!("/proc/{pid}/task")).into_iter().filter_map(|name| name.parse().ok()).collect()
 }
 

@@ -10,7 +10,7 @@ use perf_event_open_sys::{bindings as sys, ioctls};
 
 /// An event with its buffer. Unmapped and closed when dropped.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     fd: OwnedFd,
     base: NonNull<u8>,
     length: usize,
@@ -23,7 +23,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// Maps `pages` pages of buffer (a power of two) for an event.
-    pub(super) fn map(fd: OwnedFd, pages: usize) -> Result<Ring, (OwnedFd, io::Error)> {
+    pub(crate) fn map(fd: OwnedFd, pages: usize) -> Result<Ring, (OwnedFd, io::Error)> {
         let page = rustix::param::page_size();
         let length = (pages + 1) * page;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -38,12 +38,12 @@ impl Ring {
     }
 
     /// The event's descriptor, to wait for and to switch on and off.
-    pub(super) fn fd(&self) -> &OwnedFd {
+    pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
     /// Sends the records of another event of the same CPU here.
-    pub(super) fn takes(&self, other: &OwnedFd) -> io::Result<()> {
+    pub(crate) fn takes(&self, other: &OwnedFd) -> io::Result<()> {
         // SAFETY: both descriptors are open perf events.
         let done = unsafe { ioctls::SET_OUTPUT(other.as_raw_fd(), self.fd.as_raw_fd()) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -57,7 +57,7 @@ impl Ring {
     }
 
     /// Appends all records that are there, whole and in order, to `out`, and gives their room back.
-    pub(super) fn drain(&self, out: &mut Vec<u8>) {
+    pub(crate) fn drain(&self, out: &mut Vec<u8>) {
         let head =
             self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_head)).load(Ordering::Acquire);
         let tail_counter = self.counter(std::mem::offset_of!(sys::perf_event_mmap_page, data_tail));
@@ -85,7 +85,7 @@ impl Drop for Ring {
 }
 
 /// Switches an event on or off.
-pub(super) fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
+pub(crate) fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event.
     let done =
         unsafe { if on { ioctls::ENABLE(fd.as_raw_fd(), 0) } else { ioctls::DISABLE(fd.as_raw_fd(), 0) } };

@@ -6,6 +6,7 @@ mod c;
 mod damage;
 mod kernel;
 mod recording;
+mod stamps;
 
 use std::path::Path;
 

@@ -17,6 +17,8 @@ pub struct Trace {
 pub enum TraceVerb {
     /// Run a program that is linked with optrace, and keep every operation
     Run(Run),
+    /// Watch any program, at its functions or USDT probes, without its help
+    Attach(Attach),
     /// Take a trace file into the archive that a program wrote (OPTRACE_FILE names it)
     Import(Import),
     /// Show the slowest operations, each with what happened in it
@@ -44,6 +46,48 @@ pub struct Run {
     pub label: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `perflab trace attach`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A place is a FUNCTION (as in the symbol table, or its plain name where only one has it) or a USDT probe
+PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`,
+`x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans nest: a span inside an operation is a cause,
+its time its own, without spans inside it. Operations do not nest: give the inner one as a span.
+Examples:
+  perflab trace attach --list --program ./server
+  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree 100000
+  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234 --for 10s
+
+Each event costs some microseconds, which is measured here and printed: a program that can be changed is better
+linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every process that runs the file pays
+meanwhile; only the one that was asked for is recorded. It needs root or CAP_PERFMON.")]
+pub struct Attach {
+    /// What an operation is (may be repeated): where it begins, and where it ends
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub operation: Vec<String>,
+    /// What happens inside an operation (may be repeated): its time is a cause
+    #[arg(long, value_name = "[NAME=]BEGIN[,END]")]
+    pub span: Vec<String>,
+    /// The file with the places, if it is not the program itself: a library of it
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// Print the functions and USDT probes that there are, and do nothing else
+    #[arg(long)]
+    pub list: bool,
+    /// Watch this process, until it ends, ^C, or for the time of --for
+    #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
+    pub pid: Option<i32>,
+    /// Watch for this long
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<String>,
+    /// A name for the run; runs that share one are repetitions of one another
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

@@ -1,8 +1,10 @@
 //! `perflab trace`: every operation of a program, and what makes the slow ones slow.
 
+mod attach;
 mod causes;
 mod compare;
 mod import;
+mod places;
 mod plot;
 mod record;
 mod sections;
@@ -19,6 +21,7 @@ use crate::exit::Exit;
 pub fn run(context: &Context, verb: &TraceVerb) -> anyhow::Result<Exit> {
     match verb {
         TraceVerb::Run(wanted) => record::record(context, wanted),
+        TraceVerb::Attach(wanted) => attach::attach(context, wanted),
         TraceVerb::Import(wanted) => import::import(context, wanted),
         TraceVerb::Show(wanted) => show::show(context, wanted),
         TraceVerb::Causes(wanted) => causes::causes(context, wanted),

@@ -1,0 +1,67 @@
+//! Why a program cannot be probed, with what to change.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a program cannot be probed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The program's file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// the file
+        path: PathBuf,
+        /// the system's reason
+        source: io::Error,
+    },
+    /// It is no program.
+    #[error("{path}: not an ELF program or library: {reason}")]
+    NotElf {
+        /// the file
+        path: PathBuf,
+        /// what is wrong
+        reason: String,
+    },
+    /// It has no such place.
+    #[error("{path} has no {what} `{name}`; {hint}")]
+    NoPlace {
+        /// the file
+        path: PathBuf,
+        /// `function`, `USDT probe`
+        what: &'static str,
+        /// what was asked for
+        name: String,
+        /// what there is
+        hint: String,
+    },
+    /// The kernel has no uprobes.
+    #[error(
+        "this kernel has no uprobes: /sys/bus/event_source/devices/uprobe is not there; it needs CONFIG_UPROBES and \
+         CONFIG_UPROBE_EVENTS"
+    )]
+    NoUprobes,
+    /// The kernel does not allow it.
+    #[error("the kernel refuses a uprobe at {place}: {source}; {advice}")]
+    Refused {
+        /// file and offset
+        place: String,
+        /// what the system call said
+        source: io::Error,
+        /// what to change
+        advice: String,
+    },
+    /// There is no such process.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// its number
+        pid: i32,
+    },
+    /// No ring buffer.
+    #[error("no ring buffer for CPU {cpu}: {source}; raise kernel.perf_event_mlock_kb")]
+    Ring {
+        /// the CPU
+        cpu: u32,
+        /// what the system call said
+        source: io::Error,
+    },
+}

@@ -1,0 +1,110 @@
+//! The kernel's uprobe events, and what a refusal means.
+#![expect(unsafe_code, reason = "there is no safe perf_event_open")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use perf_event_open_sys::{bindings as sys, ioctls};
+
+use super::{Place, ProbeError};
+use crate::Root;
+use crate::profile::event;
+
+const DEVICE: &str = "/sys/bus/event_source/devices/uprobe";
+/// What every record begins or ends with: the event it is of, the thread, the time.
+const TOLD: u32 = sys::PERF_SAMPLE_IDENTIFIER | sys::PERF_SAMPLE_TID | sys::PERF_SAMPLE_TIME;
+
+/// How this kernel wants its uprobes: bits of `config`, as sysfs says them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Uprobes {
+    kind: u32,
+    returns: u64,
+    semaphore_shift: Option<u32>,
+}
+
+impl Uprobes {
+    pub(super) fn find(root: &Root) -> Result<Uprobes, ProbeError> {
+        let read = |name: &str| root.read(&format!("{DEVICE}/{name}")).ok();
+        let kind = read("type").and_then(|text| text.trim().parse().ok()).ok_or(ProbeError::NoUprobes)?;
+        let bit = |name: &str| {
+            let text = read(&format!("format/{name}"))?;
+            let bits = text.trim().strip_prefix("config:")?.to_owned();
+            bits.split('-').next()?.parse::<u32>().ok()
+        };
+        let returns = bit("retprobe").map_or(1, |bit| 1 << bit);
+        Ok(Uprobes { kind, returns, semaphore_shift: bit("ref_ctr_offset") })
+    }
+
+    /// Opens an event on a place of a file, for whoever comes there on a CPU, switched off.
+    pub(super) fn open(self, path: &Path, place: Place, cpu: u32) -> Result<OwnedFd, ProbeError> {
+        let (site, returned) = match place {
+            Place::Reached(site) => (site, false),
+            Place::Returned(site) => (site, true),
+        };
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|error| refused(path, site.offset, error.into()))?;
+        let mut attr = attributes(self.kind);
+        attr.config = if returned { self.returns } else { 0 };
+        if let (Some(semaphore), Some(shift)) = (site.semaphore, self.semaphore_shift) {
+            attr.config |= semaphore << shift;
+        }
+        attr.__bindgen_anon_3.uprobe_path = name.as_ptr() as u64;
+        attr.__bindgen_anon_4.probe_offset = site.offset;
+        attr.__bindgen_anon_1.sample_period = 1;
+        event::open(&attr, -1, cpu).map_err(|error| refused(path, site.offset, error))
+    }
+}
+
+/// Page faults and context switches of the same thread.
+pub(super) fn open_kernel(task: i32, cpu: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(sys::PERF_TYPE_SOFTWARE);
+    attr.config = u64::from(sys::PERF_COUNT_SW_PAGE_FAULTS);
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.set_context_switch(1);
+    attr.set_inherit(1);
+    event::open(&attr, task, cpu)
+}
+
+fn attributes(kind: u32) -> sys::perf_event_attr {
+    let mut attr = sys::perf_event_attr {
+        type_: kind,
+        size: size_of::<sys::perf_event_attr>() as u32,
+        sample_type: u64::from(TOLD),
+        ..Default::default()
+    };
+    attr.set_disabled(1);
+    attr.set_sample_id_all(1);
+    attr.set_use_clockid(1);
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = 64 * 1024;
+    attr
+}
+
+/// The number that records of an event carry.
+pub(super) fn number(fd: &OwnedFd) -> io::Result<u64> {
+    let mut number = 0;
+    // SAFETY: the descriptor is an open perf event, and the number lives until the call is over.
+    let done = unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut number) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
+}
+
+fn refused(path: &Path, offset: u64, source: io::Error) -> ProbeError {
+    let advice = match source.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "uprobes need root, or CAP_PERFMON (kernel.perf_event_paranoid does not open them to others); in a container \
+             its seccomp filter may forbid perf_event_open too"
+        }
+        Some(libc::EINVAL) => {
+            "the place is no beginning of an instruction, or the file's system cannot be probed"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => {
+            "raise the number of open files (`ulimit -n`): each place needs one a thread and CPU"
+        }
+        _ => "the kernel's log may say more",
+    };
+    ProbeError::Refused { place: format!("{}+{offset:#x}", path.display()), source, advice: advice.into() }
+}

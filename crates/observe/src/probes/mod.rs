@@ -1,0 +1,34 @@
+//! Places in a program, told each time a thread comes by: uprobes through perf events, without a compiler and without the
+//! program's help.
+//!
+//! Owns which places a program has (functions, and USDT probes with their semaphores), the events on them, on the page
+//! faults and context switches of the same threads, and their order in time. Refuses to say what the places mean: pairing
+//! begins and ends is `optrace`'s.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `program` | the places of an ELF file: functions by symbol, USDT probes by note |
+//! | `note` | one USDT note (SystemTap's version 3) |
+//! | `event` | the uprobe events of the kernel, and what a refusal means |
+//! | `record` | from the bytes of a ring to what was seen |
+//! | `order` | what several rings told, in the order of time |
+//! | `attached` | events on all threads of a process, on every CPU |
+//! | `cost` | what a place costs each time, measured on perflab itself |
+
+mod attached;
+mod cost;
+mod error;
+mod event;
+mod note;
+mod order;
+mod program;
+mod record;
+
+pub use attached::Attached;
+pub use cost::{Cost, cost};
+pub use error::ProbeError;
+pub use program::{Place, Program, Site};
+pub use record::{Seen, What};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! One note of `.note.stapsdt`, version 3: where a USDT probe is, its semaphore, its provider and name. Owns the layout;
+//! arguments are left alone.
+//!
+//! Source: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>
+
+/// The type of such notes.
+pub(super) const KIND: u64 = 3;
+
+/// A USDT probe as its note tells it: addresses as they were linked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Note {
+    pub address: u64,
+    /// where `.stapsdt.base` was when the note was written: prelinking moves it, and the addresses with it
+    pub base: u64,
+    /// 0: none
+    pub semaphore: u64,
+    pub provider: String,
+    pub name: String,
+}
+
+impl Note {
+    /// From a note's description, of a 64-bit little-endian file.
+    pub(super) fn parse(description: &[u8]) -> Option<Note> {
+        let word =
+            |at: usize| Some(u64::from_le_bytes(description.get(at * 8..at * 8 + 8)?.try_into().ok()?));
+        let mut texts = description.get(24..)?.split(|byte| *byte == 0);
+        let mut text = || Some(String::from_utf8_lossy(texts.next()?).into_owned());
+        let (provider, name) = (text()?, text()?);
+        let named = !provider.is_empty() && !name.is_empty();
+        named.then_some(Note { address: word(0)?, base: word(1)?, semaphore: word(2)?, provider, name })
+    }
+}

@@ -1,0 +1,98 @@
+//! From the bytes of a ring to what was seen. Owns the layout of the few kinds of record that these events make.
+
+use std::collections::HashMap;
+
+use perf_event_open_sys::bindings as sys;
+
+/// What a thread did, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    pub time: u64,
+    /// The thread, as the kernel counts.
+    pub thread: i32,
+    /// What.
+    pub what: What,
+}
+
+/// What a thread did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// It came by the place with this number, in the order in which places were given.
+    Place(usize),
+    /// It was taken off the CPU while it wanted to run.
+    Preempted,
+    /// It left the CPU to wait.
+    Waited,
+    /// It is on the CPU again.
+    Resumed,
+    /// A page was not there.
+    Fault,
+}
+
+const SAMPLE: u32 = sys::PERF_RECORD_SAMPLE as u32;
+const LOST: u32 = sys::PERF_RECORD_LOST as u32;
+const SWITCH: u32 = sys::PERF_RECORD_SWITCH as u32;
+const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE as u32;
+
+/// Gives `take` what whole records say of one process; returns how many events were lost on the way.
+pub(super) fn read(
+    mut bytes: &[u8],
+    pid: i32,
+    places: &HashMap<u64, What>,
+    mut take: impl FnMut(Seen),
+) -> u64 {
+    let mut lost = 0;
+    while let Some(record) = Record::first(bytes) {
+        match record.kind {
+            // Event, process and thread, time.
+            SAMPLE if record.word(1) as i32 == pid => {
+                if let Some(what) = places.get(&record.word(0)) {
+                    take(Seen { time: record.word(2), thread: (record.word(1) >> 32) as i32, what: *what });
+                }
+            }
+            // Process and thread, time, event.
+            SWITCH => take(Seen {
+                time: record.word(1),
+                thread: (record.word(0) >> 32) as i32,
+                what: switch(record.misc),
+            }),
+            LOST => lost += record.word(1),
+            THROTTLE => lost += 1,
+            _ => {}
+        }
+        bytes = bytes.get(record.size..).unwrap_or_default();
+    }
+    lost
+}
+
+struct Record<'a> {
+    kind: u32,
+    misc: u32,
+    size: usize,
+    body: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    fn first(bytes: &'a [u8]) -> Option<Record<'a>> {
+        let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+        let size = (head >> 48) as usize;
+        let body = bytes.get(8..size)?;
+        Some(Record { kind: head as u32, misc: (head >> 32) as u32 & 0xffff, size, body })
+    }
+
+    /// A word of its body; 0 behind its end.
+    fn word(&self, at: usize) -> u64 {
+        let bytes = self.body.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    }
+}
+
+fn switch(misc: u32) -> What {
+    match (misc & sys::PERF_RECORD_MISC_SWITCH_OUT != 0, misc & sys::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0)
+    {
+        (true, true) => What::Preempted,
+        (true, false) => What::Waited,
+        _ => What::Resumed,
+    }
+}

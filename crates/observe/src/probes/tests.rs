@@ -1,0 +1,185 @@
+//! Notes, records and their order from recorded bytes; places of this very test, and its own threads where the kernel
+//! allows it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::note::Note;
+use super::order::Order;
+use super::record::{Seen, What, read};
+use super::{Attached, Place, ProbeError, Program};
+use crate::Root;
+
+fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).chain(texts.iter().copied()).collect()
+}
+
+#[test]
+fn a_note_is_read_and_a_short_one_is_not() {
+    let bytes = description([0x1234, 0x2000, 0x3002], b"slablist\0reaped\0-8@%rax\0");
+    let wanted = Note {
+        address: 0x1234,
+        base: 0x2000,
+        semaphore: 0x3002,
+        provider: "slablist".into(),
+        name: "reaped".into(),
+    };
+    assert_eq!(Note::parse(&bytes), Some(wanted));
+    for length in 0..25 {
+        assert_eq!(Note::parse(&bytes[..length]), None, "{length}");
+    }
+}
+
+/// A record as the kernel writes it.
+fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
+    let size = 8 + words.len() as u64 * 8;
+    let head = u64::from(kind) | u64::from(misc) << 32 | size << 48;
+    std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn records_become_what_was_seen() {
+    let places = HashMap::from([(7, What::Place(0)), (8, What::Place(1)), (9, What::Fault)]);
+    let thread = 42_u64 << 32 | 40;
+    let bytes = [
+        record(9, 2, &[7, thread, 1000]),
+        record(9, 2, &[9, thread, 1100]),
+        record(14, 1 << 13 | 1 << 14, &[thread, 1200, 9]),
+        record(14, 0, &[thread, 1300, 9]),
+        record(14, 1 << 13, &[thread, 1400, 9]),
+        record(2, 0, &[7, 5, thread, 1500, 7]),
+        record(9, 2, &[8, thread, 1600]),
+        record(9, 2, &[99, thread, 1700]),
+        record(9, 2, &[8, 42 << 32 | 41, 1800]),
+    ]
+    .concat();
+    let mut seen = Vec::new();
+    assert_eq!(read(&bytes, 40, &places, |one| seen.push((one.time, one.thread, one.what))), 5);
+    let wanted = [
+        (1000, 42, What::Place(0)),
+        (1100, 42, What::Fault),
+        (1200, 42, What::Preempted),
+        (1300, 42, What::Resumed),
+        (1400, 42, What::Waited),
+        (1600, 42, What::Place(1)),
+    ];
+    assert_eq!(seen, wanted);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_too_bad(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        read(&bytes, 0, &HashMap::from([(0, What::Fault)]), |_| {});
+        let _ = Note::parse(&bytes);
+        let _ = Program::parse(Path::new("x"), &bytes);
+    }
+
+    #[test]
+    fn two_rings_become_one_order(mut times in proptest::collection::vec((0_u64..1000, any::<bool>()), 1..200), at in 0_usize..200) {
+        times.sort_unstable();
+        let (early, late) = times.split_at(at.min(times.len()));
+        let mut order = Order::default();
+        let mut out = Vec::new();
+        for (part, now) in [(early, early.last().map_or(0, |last| last.0)), (late, 1001), (&[][..], 1002)] {
+            for ring in [true, false] {
+                let told = part.iter().filter(|(_, which)| *which == ring);
+                told.for_each(|(time, _)| order.add(Seen { time: *time, thread: 1, what: What::Fault }));
+            }
+            order.round(now, &mut |seen| out.push(seen.time));
+        }
+        order.rest(&mut |seen| out.push(seen.time));
+        prop_assert_eq!(out, times.iter().map(|(time, _)| *time).collect::<Vec<_>>());
+    }
+}
+
+/// Something to probe, in this test's own binary.
+#[unsafe(no_mangle)]
+#[inline(never)]
+#[expect(unsafe_code, reason = "a symbol that the test finds by its name")]
+extern "C" fn perflab_probed_by_a_test(turns: u64) -> u64 {
+    (0..turns).fold(0, |sum, n| sum ^ std::hint::black_box(n))
+}
+
+#[test]
+fn places_have_names_and_what_is_missing_says_what_there_is() {
+    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    own.function("perflab_probed_by_a_test").unwrap();
+    let error = own.function("perflab_probed_by_a_tset").unwrap_err().to_string();
+    assert!(
+        error.contains("has no function `perflab_probed_by_a_tset`") && error.contains("perflab_probed"),
+        "{error}"
+    );
+    let error = own.probe("no:such").unwrap_err().to_string();
+    assert!(error.contains("has no USDT probe `no:such`; it"), "{error}");
+    let error = Program::parse(Path::new("/x"), b"nothing of the kind").unwrap_err().to_string();
+    assert!(error.starts_with("/x: not an ELF program or library"), "{error}");
+    let error = Program::read(Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(error.contains("cannot read /nowhere"), "{error}");
+}
+
+#[test]
+fn a_kernel_without_uprobes_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Attached::to(&Root(folder.path().into()), 1, Path::new("/x"), &[]).unwrap_err();
+    assert!(
+        matches!(error, ProbeError::NoUprobes) && error.to_string().contains("CONFIG_UPROBE_EVENTS"),
+        "{error}"
+    );
+}
+
+/// Where the kernel refuses, the test has nothing to show.
+fn allowed<T>(name: &str, result: Result<T, ProbeError>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) if std::env::var_os("PERFLAB_REQUIRE_ALL").is_none() => {
+            eprintln!("SKIP {name}: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn every_call_of_every_thread_is_seen_with_its_return() {
+    let name = "every_call_of_every_thread_is_seen_with_its_return";
+    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    let site = own.function("perflab_probed_by_a_test").unwrap();
+    let places = [vec![Place::Reached(site)], vec![Place::Returned(site)]];
+    let pid = std::process::id() as i32;
+    let Some(mut attached) = allowed(name, Attached::to(&Root::host(), pid, own.path(), &places)) else {
+        return;
+    };
+    attached.start();
+    let call = || {
+        let mut sum = 0;
+        (0..500).for_each(|turns| sum ^= perflab_probed_by_a_test(turns));
+        (rustix::thread::gettid().as_raw_nonzero().get(), std::hint::black_box(sum)).0
+    };
+    let threads: Vec<i32> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..3).map(|_| scope.spawn(call)).collect();
+        started.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut seen = Vec::new();
+    attached.take(|one| seen.push(one));
+    assert_eq!(attached.stop(|one| seen.push(one)), 0);
+    assert!(seen.is_sorted_by_key(|one| one.time));
+    for thread in threads {
+        let calls: Vec<usize> = seen
+            .iter()
+            .filter(|one| one.thread == thread)
+            .filter_map(|one| match one.what {
+                What::Place(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(calls, [0, 1].repeat(500), "thread {thread}");
+    }
+}
+
+#[test]
+fn an_event_has_a_price() {
+    let Some(cost) = allowed("an_event_has_a_price", super::cost(&Root::host())) else { return };
+    assert!(cost.emulated > 0.0 && cost.stepped > 0.0 && cost.between > 0.0, "{cost:?}");
+}

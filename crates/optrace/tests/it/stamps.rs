@@ -1,0 +1,110 @@
+//! Time stamps of somebody else: begins and ends paired thread by thread, and what does not fit is flagged.
+
+use optrace::{Mark, StampCost, Stamps, Words};
+use proptest::prelude::*;
+
+use crate::read;
+
+fn stamped(cost: StampCost, marks: &[(i32, u64, Mark)]) -> (optrace::Told, Vec<optrace::Operation>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let words = Words::new(&["insert", "find"], &["reap", "allocate"], &[]).unwrap();
+    let mut stamps = Stamps::create(&path, &words, 7, cost).unwrap();
+    marks.iter().for_each(|(thread, ns, mark)| stamps.mark(*thread, *ns, *mark));
+    stamps.lost(3);
+    stamps.finish().unwrap();
+    read(&path)
+}
+
+#[test]
+fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
+    use Mark::{Begin, End, Enter, Fault, Leave, Preempted, Resumed};
+    let marks = [
+        (1, 1000, Begin(0)),
+        (2, 1010, Begin(1)),
+        (1, 1100, Enter(0)),
+        (1, 1150, Enter(1)),
+        (1, 1160, Fault),
+        (2, 1190, End(1)),
+        (1, 1250, Leave(1)),
+        (1, 1300, Leave(0)),
+        (1, 1310, Preempted),
+        (1, 1360, Resumed),
+        (1, 1400, End(0)),
+    ];
+    let (told, operations) = stamped(StampCost::default(), &marks);
+    assert_eq!((told.operations, told.threads, told.events_lost, told.cut), (2, 2, 3, None));
+    let first = &operations[0];
+    assert_eq!(
+        (first.thread, first.kind, first.start, first.wall, first.preempted, first.faults),
+        (1, 0, 1000, 400, 50, 1)
+    );
+    assert_eq!(first.spans.iter().map(|span| (span.kind, span.ns)).collect::<Vec<_>>(), [(0, 100), (1, 100)]);
+    assert_eq!((operations[1].thread, operations[1].kind, operations[1].wall), (2, 1, 180));
+    assert!(operations.iter().all(|one| !one.unbalanced));
+}
+
+#[test]
+fn what_taking_the_stamps_costs_is_taken_off() {
+    use Mark::{Begin, End, Enter, Leave};
+    let cost = StampCost { between: 20.0, pair: 60.0 };
+    let marks = [(1, 0, Begin(0)), (1, 100, Enter(0)), (1, 150, Leave(0)), (1, 300, End(0))];
+    let (_, operations) = stamped(cost, &marks);
+    assert_eq!((operations[0].wall, operations[0].spans[0].ns), (300 - 20 - 60, 30));
+}
+
+#[test]
+fn ends_that_do_not_fit_are_flagged_and_recursion_is_one_operation() {
+    use Mark::{Begin, End, Enter, Leave};
+    let marks = [
+        (1, 0, End(0)),
+        (1, 5, Enter(0)),
+        (1, 10, Begin(0)),
+        (1, 20, Begin(0)),
+        (1, 30, End(0)),
+        (1, 40, End(0)),
+        (1, 50, Begin(0)),
+        (1, 60, Leave(1)),
+        (1, 70, End(0)),
+        (1, 80, Begin(1)),
+        (1, 85, Enter(0)),
+        (1, 90, Enter(1)),
+        (1, 95, Leave(0)),
+        (1, 99, End(1)),
+        (1, 200, Begin(0)),
+    ];
+    let (told, operations) = stamped(StampCost::default(), &marks);
+    assert_eq!(
+        operations.iter().map(|one| (one.wall, one.unbalanced)).collect::<Vec<_>>(),
+        [(30, true), (20, true), (19, true)]
+    );
+    assert_eq!(told.unbalanced, 3);
+}
+
+proptest! {
+    /// Any stream at all: what comes out is sound, and every whole begin and end is one operation.
+    #[test]
+    fn any_stream_is_paired(steps in proptest::collection::vec((1_i32..4, 0_u8..8, 0_u64..50), 0..3000)) {
+        let mut now = 0;
+        let (mut open, mut whole) = ([0_u32; 4], 0);
+        let mark = |(thread, what, step): &(i32, u8, u64)| {
+            now += step;
+            let depth = &mut open[*thread as usize];
+            let mark = match what {
+                0 => { *depth += 1; Mark::Begin(0) }
+                1 => { if *depth == 1 { whole += 1; } *depth = depth.saturating_sub(1); Mark::End(0) }
+                2 | 3 => Mark::Enter(what - 2),
+                4 | 5 => Mark::Leave(what - 4),
+                6 => Mark::Preempted,
+                _ => Mark::Resumed,
+            };
+            (*thread, now, mark)
+        };
+        let marks: Vec<_> = steps.iter().map(mark).collect();
+        let (told, operations) = stamped(StampCost::default(), &marks);
+        prop_assert_eq!((operations.len(), told.backwards, told.cut), (whole, 0, None));
+        for one in &operations {
+            prop_assert!(one.spans.iter().map(|span| span.ns).sum::<u64>() <= one.wall);
+        }
+    }
+}

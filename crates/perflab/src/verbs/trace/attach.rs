@@ -1,0 +1,233 @@
+//! `perflab trace attach`: the operations of a program that knows nothing of it, by uprobes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use optrace::{Mark, StampCost, Stamps, Words};
+use perflab_archive::import::{Watched, import_watched};
+use perflab_conduct::Stop;
+use perflab_model::Nanos;
+use perflab_observe::probes::{Attached, Cost, Place, Program, What, cost};
+
+use super::places::Places;
+use super::record::say_told;
+use crate::arguments::trace::Attach;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::{recording, run};
+
+/// How often what the kernel told is taken out of its buffers.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// Watches a program, keeps its operations as a run, and says what watching cost.
+pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
+    let program = Program::read(&file(wanted)?)?;
+    if wanted.list {
+        return list(context, &program);
+    }
+    if wanted.operation.is_empty() {
+        let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list prints what there is";
+        return Err(Usage::new("nothing says what an operation is", hint).into());
+    }
+    let places = Places::find(&program, &wanted.operation, &wanted.span)?;
+    let limit = wanted.duration.as_deref().map(|text| recording::time("--for", text)).transpose()?;
+    let limit = limit.and_then(|text| Nanos::parse(&text).ok()).map(|nanos| Duration::from_nanos(nanos.0));
+    let cost = cost(&context.root)?;
+    let stop = run::stop_on_interrupt()?;
+    let mut subject = Subject::of(wanted)?;
+    let attached = Attached::to(&context.root, subject.pid, program.path(), &places.sites);
+    let attached = attached.inspect_err(|_| subject.kill())?;
+    let folder = tempfile::tempdir().context("cannot make a folder for the trace")?;
+    let path = folder.path().join("trace");
+    let mut pen = Pen::new(&path, &places, subject.pid, cost)?;
+    let took = subject.watch(attached, &mut pen, &stop, limit)?;
+    let (events, threads) = (pen.events, pen.threads.len());
+    let lost = pen.stamps.finish()?.events_lost;
+    let places: Vec<&str> = wanted.operation.iter().chain(&wanted.span).map(String::as_str).collect();
+    let watched = Watched { command: subject.name, places: places.join(" "), event_cost: cost.emulated };
+    if events == 0 {
+        let hint = "the program never came there, or --program names a file that it does not run";
+        return Err(Usage::new(format!("no event came from {}", program.path().display()), hint).into());
+    }
+    let run = import_watched(&context.archive()?, &path, wanted.label.clone(), &watched)?;
+    say_told(context, &run)?;
+    say_cost(context, &cost, events, lost, threads, took);
+    Ok(if subject.failed { Exit::WorkloadFailed } else { Exit::Fine })
+}
+
+/// The file with the places.
+fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
+    match (&wanted.program, wanted.pid, wanted.command.first()) {
+        (Some(path), _, _) => {
+            std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
+        }
+        (None, Some(pid), _) => std::fs::read_link(format!("/proc/{pid}/exe"))
+            .map_err(|_| Usage::new(format!("there is no process {pid}"), "or it is not yours").into()),
+        (None, None, Some(command)) => found(Path::new(command)),
+        (None, None, None) => Err(Usage::new(
+            "nothing to watch",
+            "give a command behind `--`, or --pid, or --list with --program",
+        )
+        .into()),
+    }
+}
+
+/// As a shell finds a command.
+fn found(command: &Path) -> anyhow::Result<PathBuf> {
+    if command == Path::new("perflab") {
+        return std::env::current_exe().context("cannot find perflab's own binary");
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let inside = std::env::split_paths(&path).map(|folder| folder.join(command));
+    let near = command.components().count() > 1;
+    let file = if near { Some(command.to_owned()) } else { inside.into_iter().find(|file| file.is_file()) };
+    let file = file.and_then(|file| std::fs::canonicalize(file).ok());
+    file.ok_or_else(|| {
+        Usage::new(format!("there is no program `{}`", command.display()), "is its name right?").into()
+    })
+}
+
+fn list(context: &Context, program: &Program) -> anyhow::Result<Exit> {
+    let functions = program.functions().map(|name| format!("function  {name}"));
+    let lines: Vec<String> =
+        program.probes().map(|name| format!("USDT      {name}")).chain(functions).collect();
+    context.write(&lines.join("\n"))?;
+    Ok(Exit::Fine)
+}
+
+/// What is watched.
+struct Subject {
+    name: String,
+    pid: i32,
+    child: Option<Child>,
+    failed: bool,
+}
+
+impl Subject {
+    /// The process that was named, or the command: started, and stopped before it becomes the program.
+    fn of(wanted: &Attach) -> anyhow::Result<Subject> {
+        if let Some(pid) = wanted.pid {
+            return Ok(Subject { name: format!("process {pid}"), pid, child: None, failed: false });
+        }
+        let mut words = recording::words(&wanted.command)?;
+        let name = words.join(" ");
+        if let Some(first) = words.first_mut() {
+            *first = found(Path::new(first))?.display().to_string();
+        }
+        let waits = "kill -STOP $$; exec \"$@\"";
+        let child = Command::new("/bin/sh").args(["-c", waits, "sh"]).args(&words).spawn();
+        let child = child.context("cannot start a shell")?;
+        let pid = i32::try_from(child.id()).context("the child has a strange number")?;
+        let since = Instant::now();
+        while state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Subject { name, pid, child: Some(child), failed: false })
+    }
+
+    fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Until it ends, somebody stops it, or the time is over. How long that was.
+    fn watch(
+        &mut self,
+        mut attached: Attached,
+        pen: &mut Pen<'_>,
+        stop: &Stop,
+        limit: Option<Duration>,
+    ) -> anyhow::Result<Duration> {
+        attached.start();
+        let since = Instant::now();
+        if self.child.is_some() {
+            let pid = rustix::process::Pid::from_raw(self.pid).context("the child has a strange number")?;
+            rustix::process::kill_process(pid, rustix::process::Signal::CONT)?;
+        }
+        while self.lives()? && !stop.asked() && limit.is_none_or(|limit| since.elapsed() < limit) {
+            std::thread::sleep(ROUND);
+            attached.take(|seen| pen.write(seen.thread, seen.time, seen.what));
+        }
+        let took = since.elapsed();
+        let lost = attached.stop(|seen| pen.write(seen.thread, seen.time, seen.what));
+        pen.stamps.lost(lost);
+        self.kill();
+        Ok(took)
+    }
+
+    fn lives(&mut self) -> anyhow::Result<bool> {
+        match &mut self.child {
+            Some(child) => {
+                let ended = child.try_wait().context("cannot wait for the program")?;
+                self.failed = ended.is_some_and(|status| !status.success());
+                Ok(ended.is_none())
+            }
+            None => Ok(!matches!(state(self.pid), None | Some('Z' | 'X'))),
+        }
+    }
+}
+
+/// A process's state, as /proc has it behind the name in brackets.
+fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Writes what was seen into a trace.
+struct Pen<'a> {
+    stamps: Stamps,
+    marks: &'a [Mark],
+    events: u64,
+    threads: HashSet<i32>,
+}
+
+impl<'a> Pen<'a> {
+    fn new(path: &Path, places: &'a Places, pid: i32, cost: Cost) -> anyhow::Result<Pen<'a>> {
+        let texts = |names: &'a [String]| names.iter().map(String::as_str).collect::<Vec<_>>();
+        let words = Words::new(&texts(&places.operations), &texts(&places.spans), &[])
+            .map_err(|error| Usage::new(error.to_string(), "give names of their own: NAME=BEGIN,END"))?;
+        let returns = places.sites.iter().flatten().any(|place| matches!(place, Place::Returned(_)));
+        let end = if returns { cost.returned } else { cost.emulated };
+        let cost = StampCost { between: cost.between.min(cost.emulated + end), pair: cost.emulated + end };
+        let stamps = Stamps::create(path, &words, pid.unsigned_abs(), cost)?;
+        Ok(Pen { stamps, marks: &places.marks, events: 0, threads: HashSet::new() })
+    }
+
+    /// Threads that never came by a place are no part of the trace.
+    fn write(&mut self, thread: i32, time: u64, what: What) {
+        let mark = match what {
+            What::Place(number) => {
+                self.events += 1;
+                self.threads.insert(thread);
+                self.marks.get(number).copied()
+            }
+            What::Preempted => Some(Mark::Preempted),
+            What::Waited => Some(Mark::Waited),
+            What::Resumed => Some(Mark::Resumed),
+            What::Fault => Some(Mark::Fault),
+        };
+        if let Some(mark) = mark.filter(|_| self.threads.contains(&thread)) {
+            self.stamps.mark(thread, time, mark);
+        }
+    }
+}
+
+fn say_cost(context: &Context, cost: &Cost, events: u64, lost: u64, threads: usize, took: Duration) {
+    let micros = |ns: f64| format!("{:.2} us", ns / 1e3);
+    context.say(format!(
+        "an event costs {} here (at an instruction that must be stepped over {}, at a return {}); measured just now",
+        micros(cost.emulated),
+        micros(cost.stepped),
+        micros(cost.returned)
+    ));
+    let spent = cost.emulated * events as f64 / 1e9;
+    context.say(format!(
+        "{events} events of {threads} threads: at least {spent:.2} s in {:.2} s; {lost} events were lost",
+        took.as_secs_f64()
+    ));
+}
