@@ -118,7 +118,7 @@ fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String
         if !options.wants_workload(&case.workload) {
             continue;
         }
-        let one = seen.entry((case.label(), sample.metric.clone())).or_insert_with(|| Seen {
+        let one = seen.entry((case.label(), String::from(&sample.metric))).or_insert_with(|| Seen {
             unit: &sample.unit,
             primary: sample.primary,
             boots: IndexMap::new(),

@@ -79,22 +79,30 @@ fn medians(boots: &BTreeMap<u32, Vec<Point>>) -> Result<BTreeMap<u32, f64>, Stat
 /// The values of both sides; where iterations of both hold several values each, their medians, since values of one
 /// iteration share its luck.
 fn iterations(baseline: &Cell, candidate: &Cell) -> Result<(Vec<f64>, Vec<f64>), StatsError> {
-    let grouped = |cell: &Cell| {
-        let mut groups: BTreeMap<(u32, u32, u32), Vec<f64>> = BTreeMap::new();
-        for point in &cell.points {
-            groups.entry((point.run, point.boot, point.iteration)).or_default().push(point.value);
-        }
-        groups
-    };
-    let sides = [baseline, candidate].map(grouped);
-    let several = sides.iter().any(|groups| groups.values().any(|values| values.len() > 1));
-    if !several || sides.iter().any(|groups| groups.len() < 2) {
+    let sides = [baseline, candidate].map(by_iteration);
+    let groups = |points: &[Point]| points.chunk_by(together).count();
+    let several = sides.iter().any(|points| groups(points) < points.len());
+    if !several || sides.iter().any(|points| groups(points) < 2) {
         return Ok((baseline.values(), candidate.values()));
     }
-    let medians = |groups: &BTreeMap<_, Vec<f64>>| {
-        groups.values().map(|values| median(values)).collect::<Result<_, _>>()
-    };
-    Ok((medians(&sides[0])?, medians(&sides[1])?))
+    let middle = |group: &[Point]| median(&group.iter().map(|point| point.value).collect::<Vec<_>>());
+    let [ours, theirs] = sides.map(|points| points.chunk_by(together).map(middle).collect::<Result<_, _>>());
+    Ok((ours?, theirs?))
+}
+
+/// Run, boot and iteration.
+fn iteration(point: &Point) -> (u32, u32, u32) {
+    (point.run, point.boot, point.iteration)
+}
+
+fn together(one: &Point, next: &Point) -> bool {
+    iteration(one) == iteration(next)
+}
+
+fn by_iteration(cell: &Cell) -> Vec<Point> {
+    let mut points = cell.points.clone();
+    points.sort_by_key(iteration);
+    points
 }
 
 /// The values of runs in complete blocks, by run, boot and block.

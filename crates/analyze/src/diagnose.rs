@@ -1,8 +1,11 @@
 //! Owns the look at each sample by itself: drift, two modes, outliers. It refuses to repair: nothing is removed or
 //! straightened. Boots are looked at one by one, since steps between them are not drift.
 
+use std::thread;
+
 use perflab_stats::{drift, outliers, two_modes};
 
+use crate::at_once;
 use crate::comparison::Point;
 use crate::seen::{Cell, Index, Table};
 use crate::warning::{Place, Warning};
@@ -10,15 +13,29 @@ use crate::warning::{Place, Warning};
 /// Drift is worth a warning below this p.
 const DRIFT_P: f64 = 0.01;
 
-/// Fills in the warnings of every cell of a side.
+/// Fills in the warnings of every cell of a side, by as many threads as there are processors.
 pub(crate) fn diagnose(table: &mut Table, index: &Index, default_margin: f64) {
-    for ((subject, metric), cell) in &mut table.cells {
-        let place = || Place {
-            side: table.name.clone(),
-            subject: index.subjects.get_index(*subject).map_or_else(String::new, |(name, _)| name.clone()),
-            metric: index.metrics.get_index(*metric).map_or_else(String::new, |key| key.name.clone()),
-        };
-        cell.warnings = findings(cell, &place, cell.margin.unwrap_or(default_margin));
+    let name = table.name.as_str();
+    let mut cells: Vec<_> = table.cells.iter_mut().collect();
+    let look = |cells: &mut [(&(usize, usize), &mut Cell)]| {
+        for (key, cell) in cells {
+            let place = || place(name, **key, index);
+            cell.warnings = findings(cell, &place, cell.margin.unwrap_or(default_margin));
+        }
+    };
+    let part = at_once::part(cells.len());
+    thread::scope(|scope| {
+        for part in cells.chunks_mut(part) {
+            scope.spawn(|| look(part));
+        }
+    });
+}
+
+fn place(side: &str, (subject, metric): (usize, usize), index: &Index) -> Place {
+    Place {
+        side: side.into(),
+        subject: index.subjects.get_index(subject).map_or_else(String::new, |(name, _)| name.clone()),
+        metric: index.metrics.get_index(metric).map_or_else(String::new, |key| String::from(&key.name)),
     }
 }
 

@@ -145,9 +145,9 @@ fn gather<'a>(
         let (Some(first), Some(second)) = (case.levels.get(a), case.levels.get(b)) else { continue };
         let others = case.levels.iter().filter(|(name, _)| *name != a && *name != b);
         let subject = others.fold(case.subject(), |text, (name, level)| format!("{text} {name}={level}"));
-        let one = found.entry((subject, sample.metric.clone())).or_insert_with(|| Found {
+        let one = found.entry((subject, String::from(&sample.metric))).or_insert_with(|| Found {
             sample,
-            margin: plan.margins.get(&sample.metric).copied().unwrap_or(options.default_margin),
+            margin: plan.margins.get(sample.metric.as_str()).copied().unwrap_or(options.default_margin),
             cells: IndexMap::new(),
         });
         let cell = one.cells.entry((first.clone(), second.clone())).or_default();
@@ -270,7 +270,7 @@ fn row(
     let Sample { metric, unit, direction, primary, .. } = one.sample;
     Ok(EffectRow {
         subject: subject.into(),
-        metric: metric.clone(),
+        metric: metric.into(),
         unit: unit.clone(),
         direction: *direction,
         primary: *primary,

@@ -53,6 +53,7 @@
 //! ```
 
 pub mod ahead;
+mod at_once;
 pub mod benchstat;
 mod blocks;
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
                     target: None,
                     case: slot.case,
                     iteration: slot.iteration,
-                    metric,
+                    metric: metric.into(),
                     value,
                     unit,
                     direction: Direction::Neither,
@@ -105,7 +105,7 @@ fn summary(column: &Column, data: &ColumnData, rows: &[usize], at: &[Nanos]) -> 
             let grown = number(data, *last)? - number(data, *first)?;
             // A counter that went back was reset: its growth is not known.
             let unit = if column.unit.0 == "1" { "1/s".into() } else { format!("{}/s", column.unit) };
-            (seconds > 0.0 && grown >= 0.0).then(|| (grown / seconds, Unit(unit)))
+            (seconds > 0.0 && grown >= 0.0).then(|| (grown / seconds, Unit(unit.into())))
         }
         ColumnKind::Gauge => {
             let values: Vec<f64> = rows.iter().filter_map(|row| number(data, *row)).collect();

@@ -1,8 +1,12 @@
 //! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
 //! anything: what one side lacks becomes a row that says so.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use perflab_stats::{StatsError, median};
 
+use crate::at_once;
 use crate::blocks::Units;
 use crate::comparison::{Row, Summary, Verdict};
 use crate::estimate::estimate;
@@ -43,21 +47,54 @@ pub(crate) fn drafts(
     baseline: &Table,
     candidates: &[Table],
     options: &Options,
-) -> Result<(Vec<Draft>, Vec<Warning>), AnalyzeError> {
-    let (mut found, mut warnings) = (Vec::new(), Vec::new());
-    for (subject, (name, what)) in index.subjects.iter().enumerate() {
-        for number in metrics_of(index, subject, baseline, candidates) {
-            let Some(metric) = index.metrics.get_index(number) else { continue };
-            let key = (subject, number);
-            for candidate in candidates {
-                let baseline = (baseline, cell(baseline, key));
-                let candidate = (candidate, cell(candidate, key));
-                let spot = Spot { subject, name, what, metric, baseline, candidate };
-                found.extend(spot.draft(index, options, &mut warnings)?);
-            }
-        }
+) -> Result<Drafts, AnalyzeError> {
+    let metrics = |subject| metrics_of(index, subject, baseline, candidates).into_iter();
+    let subjects = 0..index.subjects.len();
+    let keys: Vec<_> =
+        subjects.flat_map(|subject| metrics(subject).map(move |metric| (subject, metric))).collect();
+    let of = |part: &[(usize, usize)]| -> Result<Drafts, AnalyzeError> {
+        let mut found = Drafts::default();
+        part.iter()
+            .try_for_each(|key| of_metric(*key, (index, baseline, candidates), options, &mut found))?;
+        Ok(found)
+    };
+    let mut all = Drafts::default();
+    thread::scope(|scope| {
+        let parts = keys.chunks(at_once::part(keys.len()));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| of(part))).collect();
+        parts.into_iter().try_for_each(|part| {
+            let (found, warnings) = part.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            all.0.extend(found);
+            all.1.extend(warnings);
+            Ok(())
+        })
+    })?;
+    Ok(all)
+}
+
+/// Rows, and the warnings that belong to them.
+type Drafts = (Vec<Draft>, Vec<Warning>);
+
+/// The rows of one metric of a case.
+fn of_metric(
+    key: (usize, usize),
+    (index, baseline, candidates): (&Index, &Table, &[Table]),
+    options: &Options,
+    (found, warnings): &mut Drafts,
+) -> Result<(), AnalyzeError> {
+    let (subject, number) = key;
+    let (Some((name, what)), Some(metric)) =
+        (index.subjects.get_index(subject), index.metrics.get_index(number))
+    else {
+        return Ok(());
+    };
+    for candidate in candidates {
+        let baseline = (baseline, cell(baseline, key));
+        let candidate = (candidate, cell(candidate, key));
+        let spot = Spot { subject, name, what, metric, baseline, candidate };
+        found.extend(spot.draft(index, options, warnings)?);
     }
-    Ok((found, warnings))
+    Ok(())
 }
 
 fn cell(table: &Table, key: (usize, usize)) -> Option<&Cell> {
@@ -106,7 +143,7 @@ impl Spot<'_> {
             workload: self.what.workload.clone(),
             point: self.what.point.clone(),
             candidate_name: self.candidate.0.name.clone(),
-            metric: self.metric.name.clone(),
+            metric: String::from(&self.metric.name),
             unit: self.metric.unit.clone(),
             direction: any.direction,
             primary: any.primary,
@@ -128,7 +165,7 @@ impl Spot<'_> {
         Ok(Some(Summary {
             median: median(&cell.values()).map_err(|source| self.error(source))?,
             n: cell.points.len(),
-            boots: cell.by_boot().len(),
+            boots: cell.boots(),
             failed: side.0.failures.get(&self.subject).map_or(0, |failures| failures.count),
             values: cell.points.clone(),
         }))
@@ -173,11 +210,11 @@ impl Spot<'_> {
 
     fn place(&self) -> Place {
         let side = self.candidate.0.name.clone();
-        Place { side, subject: self.name.into(), metric: self.metric.name.clone() }
+        Place { side, subject: self.name.into(), metric: String::from(&self.metric.name) }
     }
 
     fn error(&self, source: StatsError) -> AnalyzeError {
-        AnalyzeError::Statistic { subject: self.name.into(), metric: self.metric.name.clone(), source }
+        AnalyzeError::Statistic { subject: self.name.into(), metric: String::from(&self.metric.name), source }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Owns the lining up of samples: which values belong to the same case and metric, on every side. It refuses to
 //! guess: a metric that changed its unit is another metric.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
-use perflab_model::{Case, Direction, Nanos, Outcome, RunRecord, Sample, Unit};
+use perflab_model::{Case, Direction, Name, Nanos, Outcome, RunRecord, Sample, Unit};
 
 use crate::comparison::{Point, RunInfo};
 use crate::warning::Warning;
@@ -14,7 +14,7 @@ use crate::{Options, Side};
 /// A metric as it is lined up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct MetricKey {
-    pub(crate) name: String,
+    pub(crate) name: Name,
     pub(crate) unit: Unit,
 }
 
@@ -26,7 +26,7 @@ struct MetricRef<'a> {
 
 impl Equivalent<MetricKey> for MetricRef<'_> {
     fn equivalent(&self, key: &MetricKey) -> bool {
-        self.name == key.name && *self.unit == key.unit
+        *self.name == *key.name && *self.unit == key.unit
     }
 }
 
@@ -158,19 +158,22 @@ impl Index {
         subjects: &[Option<usize>],
         options: &Options,
     ) {
+        let alike = |one: &Sample, next: &Sample| {
+            (one.case, one.boot) == (next.case, next.boot)
+                && (&one.metric, &one.unit) == (&next.metric, &next.unit)
+        };
         let mut boots = HashMap::new();
-        for sample in crate::together::together(&run.samples).iter() {
+        // Values of one cell stand together more often than not: names are looked up once for all of them.
+        for samples in crate::together::together(&run.samples).chunk_by(alike) {
+            let Some(sample) = samples.first() else { continue };
             let subject = subjects.get(sample.case as usize).copied().flatten();
             let Some(subject) = subject.filter(|_| options.wants_metric(&sample.metric)) else { continue };
             let metric = self.metric_number(sample);
             let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot));
-            let point = Point { boot, ..point(sample, run, number) };
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
-            if sample.value.is_finite() {
-                cell.points.push(point);
-            } else {
-                cell.not_numbers += 1;
-            }
+            let numbers = || samples.iter().filter(|sample| sample.value.is_finite());
+            cell.not_numbers += samples.len() - numbers().count();
+            cell.points.extend(numbers().map(|sample| Point { boot, ..point(sample, run, number) }));
         }
     }
 
@@ -201,7 +204,7 @@ impl Cell {
         Cell {
             direction: sample.direction,
             primary: sample.primary,
-            margin: run.manifest.plan.margins.get(&sample.metric).copied(),
+            margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
             points: Vec::new(),
             not_numbers: 0,
             warnings: Vec::new(),
@@ -216,6 +219,11 @@ impl Cell {
     /// The values in order of time.
     pub(crate) fn values(&self) -> Vec<f64> {
         self.points.iter().map(|point| point.value).collect()
+    }
+
+    /// How many boots gave a value.
+    pub(crate) fn boots(&self) -> usize {
+        self.points.iter().map(|point| point.boot).collect::<BTreeSet<u32>>().len()
     }
 
     /// The values of each boot, in order of time.

@@ -98,7 +98,7 @@ pub fn of_case(case: String, metric: &str, iterations: &[Vec<&Sample>], confiden
         spread,
         jain,
         medians: medians(&whole),
-        unit: whole.first()?.first()?.unit.0.clone(),
+        unit: whole.first()?.first()?.unit.to_string(),
         values: whole.iter().map(|group| (group.first().map_or(0, |one| one.boot), each(group))).collect(),
     })
 }

@@ -9,7 +9,7 @@ use crate::layout::ITERATIONS;
 use crate::samples::{
     CaseTexts, Targets, case_columns, index, read_targets, signed, target_column, unsigned,
 };
-use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{Cells, Declaration, Item, Stored, TableReader, TableWriter};
 
 /// The columns of `iterations.parquet` for a plan, with or without targets.
 pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
@@ -40,12 +40,26 @@ pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
     columns
 }
 
+/// Iterations that are written at once.
+const TOGETHER: usize = 1024;
+
 /// `iterations.parquet` being written.
 pub(crate) struct IterationWriter {
     table: TableWriter,
     slots: Vec<Slot>,
     targets: Targets,
     cases: CaseTexts,
+    /// The first of the iterations that differ in nothing but their numbers, and those numbers.
+    alike: Option<(Iteration, Option<Slot>)>,
+    numbers: Numbers,
+}
+
+#[derive(Default)]
+struct Numbers {
+    slots: Vec<i64>,
+    iterations: Vec<i64>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
 }
 
 impl IterationWriter {
@@ -53,35 +67,52 @@ impl IterationWriter {
         let columns = columns(&manifest.plan, !manifest.targets.is_empty());
         let table = TableWriter::create(&directory.join(ITERATIONS), &columns, &[])?;
         let slots = manifest.plan.slots.clone();
-        Ok(IterationWriter {
-            table,
-            slots,
-            targets: Targets::of(manifest),
-            cases: CaseTexts::new(&manifest.plan),
-        })
+        let (targets, cases) = (Targets::of(manifest), CaseTexts::new(&manifest.plan));
+        Ok(IterationWriter { table, slots, targets, cases, alike: None, numbers: Numbers::default() })
     }
 
     pub(crate) fn push(&mut self, iteration: &Iteration) -> Result<(), ArchiveError> {
-        let slot = self.slots.get(iteration.slot as usize);
-        let (outcome, reason, limit) = outcome_cells(&iteration.outcome);
-        let after = [
-            Item::Int(slot.map_or(0, |slot| i64::from(slot.iteration))),
-            Item::Flag(slot.is_some_and(|slot| slot.warmup)),
-            Item::Text(outcome),
-            reason,
-            limit,
-            Item::Int(signed(iteration.start)),
-            Item::Int(signed(iteration.end)),
-        ];
-        let before = [Item::Int(i64::from(iteration.slot))];
-        let case = self.cases.cells(slot.map_or(u32::MAX, |slot| slot.case));
-        let target = self.targets.cell(iteration.target);
-        self.table.push(before.into_iter().chain(target).chain(case).chain(after))
+        let slot = self.slots.get(iteration.slot as usize).copied();
+        let next = (iteration, slot);
+        let goes_on = self.alike.as_ref().is_some_and(|(one, slot)| alike((one, *slot), next));
+        if !goes_on || self.numbers.slots.len() == TOGETHER {
+            self.flush()?;
+            self.alike = Some((iteration.clone(), slot));
+        }
+        self.numbers.slots.push(i64::from(iteration.slot));
+        self.numbers.iterations.push(slot.map_or(0, |slot| i64::from(slot.iteration)));
+        self.numbers.starts.push(signed(iteration.start));
+        self.numbers.ends.push(signed(iteration.end));
+        Ok(())
     }
 
-    pub(crate) fn close(self) -> Result<(), ArchiveError> {
+    fn flush(&mut self) -> Result<(), ArchiveError> {
+        let Some((iteration, slot)) = &self.alike else { return Ok(()) };
+        let (outcome, reason, limit) = outcome_cells(&iteration.outcome);
+        let Numbers { slots, iterations, starts, ends } = &self.numbers;
+        let target = self.targets.cell(iteration.target);
+        let case = self.cases.cells(slot.map_or(u32::MAX, |slot| slot.case));
+        let warmup = Item::Flag(slot.is_some_and(|slot| slot.warmup));
+        let same = [warmup, Item::Text(outcome), reason, limit].map(Cells::Same);
+        let cells = std::iter::once(Cells::Ints(slots))
+            .chain(target.into_iter().chain(case).map(Cells::Same))
+            .chain([Cells::Ints(iterations)])
+            .chain(same)
+            .chain([Cells::Ints(starts), Cells::Ints(ends)]);
+        self.table.extend(slots.len(), cells)?;
+        self.numbers = Numbers::default();
+        Ok(())
+    }
+
+    pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
+        self.flush()?;
         self.table.close()
     }
+}
+
+fn alike(one: (&Iteration, Option<Slot>), next: (&Iteration, Option<Slot>)) -> bool {
+    let place = |slot: Option<Slot>| slot.map(|slot| (slot.case, slot.warmup));
+    place(one.1) == place(next.1) && one.0.target == next.0.target && one.0.outcome == next.0.outcome
 }
 
 fn outcome_cells(outcome: &Outcome) -> (&'static str, Item<'_>, Item<'_>) {
@@ -101,7 +132,7 @@ pub(crate) fn count(run: &Path) -> Result<usize, ArchiveError> {
 /// All iterations of the run at `run`.
 pub(crate) fn read(run: &Path) -> Result<Vec<Iteration>, ArchiveError> {
     let table = TableReader::open(&run.join(ITERATIONS))?;
-    let mut outcomes = table.text("outcome", str::to_owned)?.into_iter();
+    let mut outcomes = table.names("outcome")?.into_iter();
     let mut reasons = table.optional_text("reason")?.into_iter();
     let mut limits = table.optional_int64("limit_ns")?.into_iter();
     let mut starts = table.int64("start_ns")?.into_iter();

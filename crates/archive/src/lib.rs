@@ -61,7 +61,7 @@ mod traces;
 pub use error::ArchiveError;
 pub use events::Events;
 pub use id::new_run_id;
-pub use import::{Imported, Kind, Options, Remark, Took, import_foreign};
+pub use import::{Imported, Kind, Options, Remark, Took, import_foreign, import_several};
 pub use portable::{export, import, is_portable};
 pub use recorder::Recorder;
 pub use retention::{Policy, Pruned};

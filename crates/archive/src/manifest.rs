@@ -7,7 +7,7 @@ use std::path::Path;
 
 use perflab_model::{FORMAT_VERSION, Manifest, Status};
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
 use crate::layout::{MANIFEST, TEMPORARY};
@@ -38,7 +38,8 @@ pub(crate) struct StudyHead {
 
 #[derive(Deserialize)]
 pub(crate) struct PlanHead {
-    pub(crate) slots: Vec<IgnoredAny>,
+    #[serde(deserialize_with = "perflab_model::count_slots")]
+    pub(crate) slots: usize,
 }
 
 /// Reads the whole manifest of the run at `run`.

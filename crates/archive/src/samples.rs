@@ -5,7 +5,7 @@ use std::path::Path;
 use perflab_model::{Case, Direction, Manifest, Nanos, Plan, Sample, Unit};
 
 use crate::layout::SAMPLES;
-use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{Cells, Declaration, Item, Stored, TableReader, TableWriter};
 use crate::{ArchiveError, manifest};
 
 /// The columns of `samples.parquet` for a plan, with or without targets.
@@ -135,39 +135,75 @@ fn point(case: &Case) -> String {
     case.point.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Samples that are written at once.
+const TOGETHER: usize = 1024;
+
 /// `samples.parquet` being written.
 pub(crate) struct SampleWriter {
     table: TableWriter,
     targets: Targets,
     cases: CaseTexts,
+    /// The first of the samples that differ in nothing but their numbers, and those numbers.
+    alike: Option<Sample>,
+    iterations: Vec<i64>,
+    values: Vec<f64>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
 }
 
 impl SampleWriter {
     pub(crate) fn create(directory: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         let columns = columns(&manifest.plan, !manifest.targets.is_empty());
         let table = TableWriter::create(&directory.join(SAMPLES), &columns, &[])?;
-        Ok(SampleWriter { table, targets: Targets::of(manifest), cases: CaseTexts::new(&manifest.plan) })
+        let (targets, cases) = (Targets::of(manifest), CaseTexts::new(&manifest.plan));
+        let (iterations, values, starts, ends) = Default::default();
+        Ok(SampleWriter { table, targets, cases, alike: None, iterations, values, starts, ends })
     }
 
     pub(crate) fn push(&mut self, sample: &Sample) -> Result<(), ArchiveError> {
-        let after = [
-            Item::Int(i64::from(sample.iteration)),
-            Item::Text(&sample.metric),
-            Item::Float(sample.value),
-            Item::Text(&sample.unit.0),
-            Item::Text(sample.direction.name()),
-            Item::Flag(sample.primary),
-            Item::Int(signed(sample.start)),
-            Item::Int(signed(sample.end)),
-        ];
-        let boot = [Item::Int(i64::from(sample.boot))];
-        let target = self.targets.cell(sample.target);
-        self.table.push(boot.into_iter().chain(target).chain(self.cases.cells(sample.case)).chain(after))
+        let goes_on = self.alike.as_ref().is_some_and(|first| alike(first, sample));
+        if !goes_on || self.values.len() == TOGETHER {
+            self.flush()?;
+            self.alike = Some(sample.clone());
+        }
+        self.iterations.push(i64::from(sample.iteration));
+        self.values.push(sample.value);
+        self.starts.push(signed(sample.start));
+        self.ends.push(signed(sample.end));
+        Ok(())
     }
 
-    pub(crate) fn close(self) -> Result<(), ArchiveError> {
+    fn flush(&mut self) -> Result<(), ArchiveError> {
+        let Some(sample) = &self.alike else { return Ok(()) };
+        let after = [
+            Cells::Ints(&self.iterations),
+            Cells::Same(Item::Text(&sample.metric)),
+            Cells::Floats(&self.values),
+            Cells::Same(Item::Text(&sample.unit.0)),
+            Cells::Same(Item::Text(sample.direction.name())),
+            Cells::Same(Item::Flag(sample.primary)),
+            Cells::Ints(&self.starts),
+            Cells::Ints(&self.ends),
+        ];
+        let boot = Item::Int(i64::from(sample.boot));
+        let target = self.targets.cell(sample.target);
+        let before = std::iter::once(boot).chain(target).chain(self.cases.cells(sample.case));
+        self.table.extend(self.values.len(), before.map(Cells::Same).chain(after))?;
+        self.values.clear();
+        [&mut self.iterations, &mut self.starts, &mut self.ends].into_iter().for_each(Vec::clear);
+        Ok(())
+    }
+
+    pub(crate) fn close(mut self) -> Result<(), ArchiveError> {
+        self.flush()?;
         self.table.close()
     }
+}
+
+fn alike(one: &Sample, next: &Sample) -> bool {
+    let place = |sample: &Sample| (sample.boot, sample.target, sample.case);
+    let kind = |sample: &Sample| (sample.direction, sample.primary);
+    place(one) == place(next) && kind(one) == kind(next) && one.metric == next.metric && one.unit == next.unit
 }
 
 /// Times are stored signed, as most readers expect; the clock would need 292 years to notice.
@@ -184,8 +220,8 @@ pub(crate) fn unsigned(time: i64) -> Nanos {
 pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
     let path = run.join(SAMPLES);
     let table = TableReader::open(&path)?;
-    let mut metrics = table.text("metric", str::to_owned)?.into_iter();
-    let mut units = table.text("unit", Unit::new)?.into_iter();
+    let mut metrics = table.names("metric")?.into_iter();
+    let mut units = table.names("unit")?.into_iter().map(Unit);
     let mut directions = table.text("direction", direction)?.into_iter();
     let mut cases = table.int32("case")?.into_iter();
     let mut iterations = table.int32("iteration")?.into_iter();

@@ -192,7 +192,7 @@ fn part(table: &TableReader, schema: SeriesSchema) -> Result<Series, ArchiveErro
 fn column(declared: &Declaration) -> Column {
     Column {
         name: declared.name.clone(),
-        unit: Unit(declared.unit.clone()),
+        unit: Unit::new(&declared.unit),
         kind: match declared.kind.as_str() {
             "key" => ColumnKind::Key,
             "counter" => ColumnKind::Counter,

@@ -133,7 +133,7 @@ fn summary(run: &Path) -> Result<Summary, ArchiveError> {
         } else {
             iterations::count(run)? as u64
         },
-        planned: head.plan.slots.len() as u64,
+        planned: head.plan.slots as u64,
     })
 }
 

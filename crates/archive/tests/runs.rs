@@ -74,7 +74,7 @@ fn a_newer_format_is_named_with_both_versions_and_what_to_do() {
     let run = add(&archive, None);
     let path = set_format(&run, 7);
     let expected = format!(
-        "{} is in archive format 7, written by perflab 9.1.0; this perflab {} reads formats up to 1: \
+        "{} is in archive format 7, written by perflab 9.1.0; this perflab {} reads formats up to 2: \
          update perflab to read it",
         path.display(),
         env!("CARGO_PKG_VERSION")

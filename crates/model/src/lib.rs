@@ -25,6 +25,7 @@ pub mod facts;
 pub mod io;
 pub mod manifest;
 pub mod metric;
+mod name;
 pub mod nearest;
 pub mod plan;
 pub mod problem;
@@ -42,7 +43,8 @@ pub use event::{Event, Outcome, What};
 pub use facts::{Fact, Facts};
 pub use manifest::{Manifest, Overhead, Status};
 pub use metric::{Direction, Metric, Unit};
-pub use plan::{Case, Plan, Slot};
+pub use name::Name;
+pub use plan::{Case, Plan, Slot, count_slots};
 pub use problem::{Position, Problem, Problems};
 pub use profile::{Profile, Profiled, StackBatch};
 pub use quantity::{Bytes, Nanos};
@@ -56,4 +58,4 @@ pub use value::Value;
 /// Version of everything under a run's directory. A reader refuses a higher one and names both.
 ///
 /// It goes up when an old reader would misread a new run; a new optional field does not need it.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;

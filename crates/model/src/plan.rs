@@ -1,5 +1,7 @@
 //! The plan: every case and every slot of a run, fixed and stored before the first sample.
 
+mod slots;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -69,13 +71,20 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Factor -> its level names, the baseline first.
     pub factors: IndexMap<String, Vec<String>>,
-    /// All iterations, in the order in which they will be done.
+    /// All iterations, in the order in which they will be done. Stored with `repeat`: see `docs/format.md`.
+    #[serde(with = "slots")]
     pub slots: Vec<Slot>,
     /// Metrics that each catalogue workload declares, by its name there.
     pub metrics: IndexMap<String, Vec<Metric>>,
     /// Relative margin by metric name, where the study gives one (0.02 for 2 %).
     pub margins: IndexMap<String, f64>,
 }
+
+/// How many slots a stored list of slots holds, without making them.
+///
+/// # Errors
+/// What is no list of slots, or holds more than any plan can.
+pub use slots::count as count_slots;
 
 impl Plan {
     /// The case of a slot or a sample.

@@ -50,7 +50,7 @@ fn names_from_anywhere_stay_text() {
     run.record.manifest.study.title = evil.into();
     run.record.warnings[0].advice = format!("`{evil}`");
     for sample in &mut run.record.samples {
-        sample.metric = format!("{evil}{}", sample.metric);
+        sample.metric = format!("{evil}{}", sample.metric).into();
     }
     let page = render(&input(run)).unwrap();
     assert!(!page.contains("<script>alert") && !page.contains("<img"));

@@ -3,6 +3,7 @@
 
 use crate::StatsError;
 use crate::centre::median_of_sorted;
+use crate::null::Tails;
 use crate::sample::{finite, open_fraction};
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::fmt;
@@ -129,9 +130,14 @@ pub(crate) fn tail_of(confidence: f64) -> Result<f64, StatsError> {
 /// Two-sided p-value of a rank statistic from the normal approximation with continuity correction; 1 when
 /// nothing varies.
 pub(crate) fn normal_p(statistic: f64, mean: f64, variance: f64) -> f64 {
-    let distance = (statistic - mean).abs() - 0.5;
-    if variance <= 0.0 || distance <= 0.0 {
-        return 1.0;
+    normal_tails(statistic, mean, variance).two_sided()
+}
+
+/// Both tails of it.
+pub(crate) fn normal_tails(statistic: f64, mean: f64, variance: f64) -> Tails {
+    if variance <= 0.0 {
+        return Tails { lower: 1.0, upper: 1.0 };
     }
-    (2.0 * Normal::standard().sf(distance / variance.sqrt())).min(1.0)
+    let beyond = |distance: f64| Normal::standard().sf((distance - 0.5) / variance.sqrt());
+    Tails { lower: beyond(mean - statistic), upper: beyond(statistic - mean) }
 }

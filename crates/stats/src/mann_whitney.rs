@@ -2,8 +2,8 @@
 //! big or small: that is what `hodges_lehmann` estimates.
 
 use crate::StatsError;
-use crate::interval::{Method, normal_p};
-use crate::null::{EXACT_PAIRS, Null, rank_sum as rank_sum_null, sized_subset_sum_counts};
+use crate::interval::{Method, normal_tails};
+use crate::null::{EXACT_PAIRS, Null, Tails, rank_sum as rank_sum_null, sized_subset_sum_counts};
 use crate::ranks::Ranking;
 use crate::sample::checked;
 
@@ -34,6 +34,13 @@ pub struct MannWhitney {
 /// # Errors
 /// An empty sample, a value that is not finite.
 pub fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Result<MannWhitney, StatsError> {
+    let (u, tails, method) = tails(baseline, candidate)?;
+    let superiority = u / (baseline.len() as f64 * candidate.len() as f64);
+    Ok(MannWhitney { u, superiority, p: tails.two_sided(), method })
+}
+
+/// U, how likely it is at most and at least that when nothing differs, and how that was worked out.
+pub(crate) fn tails(baseline: &[f64], candidate: &[f64]) -> Result<(f64, Tails, Method), StatsError> {
     let (baseline, candidate) = (checked(baseline)?, checked(candidate)?);
     let ranking = Ranking::of(&[candidate, baseline].concat());
     let (m, n) = (baseline.len(), candidate.len());
@@ -41,14 +48,14 @@ pub fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Result<MannWhitney, 
     let doubled_u = rank_sum - n * (n + 1);
     let u = doubled_u as f64 / 2.0;
     let few_pairs = m.saturating_mul(n) <= EXACT_PAIRS;
-    let (p, method) = if few_pairs && !ranking.has_ties() {
-        (rank_sum_null(m, n).two_sided(doubled_u / 2), Method::Exact)
+    let (tails, method) = if few_pairs && !ranking.has_ties() {
+        (rank_sum_null(m, n).tails(doubled_u / 2), Method::Exact)
     } else if few_pairs && arrangements(m, n) <= EXACT_ARRANGEMENTS {
         (exact_with_ties(&ranking, n), Method::ExactWithTies)
     } else {
         (approximate(&ranking, m, n, u), Method::Normal)
     };
-    Ok(MannWhitney { u, superiority: u / (m as f64 * n as f64), p, method })
+    Ok((u, tails, method))
 }
 
 /// The smallest two-sided p-value that samples of these sizes can give, 2 / C(m+n, m): above the significance
@@ -65,16 +72,18 @@ fn arrangements(m: usize, n: usize) -> f64 {
 }
 
 /// Counts every choice of the smaller sample, of which the larger is the complement.
-fn exact_with_ties(ranking: &Ranking, candidate: usize) -> f64 {
+fn exact_with_ties(ranking: &Ranking, candidate: usize) -> Tails {
     let (first, second) = ranking.doubled.split_at(candidate);
-    let smaller = if first.len() <= second.len() { first } else { second };
+    let is_candidate = first.len() <= second.len();
+    let smaller = if is_candidate { first } else { second };
     let counts = sized_subset_sum_counts(&ranking.doubled, smaller.len());
-    Null::from_counts(&counts).two_sided(smaller.iter().sum())
+    let tails = Null::from_counts(&counts).tails(smaller.iter().sum());
+    if is_candidate { tails } else { tails.mirrored() }
 }
 
-fn approximate(ranking: &Ranking, m: usize, n: usize, u: f64) -> f64 {
+fn approximate(ranking: &Ranking, m: usize, n: usize, u: f64) -> Tails {
     let (m, n) = (m as f64, n as f64);
     let total = m + n;
     let ties = ranking.tie_term / (total * (total - 1.0));
-    normal_p(u, m * n / 2.0, m * n / 12.0 * (total + 1.0 - ties))
+    normal_tails(u, m * n / 2.0, m * n / 12.0 * (total + 1.0 - ties))
 }

@@ -31,11 +31,16 @@ impl Null {
         Self { lower, upper }
     }
 
-    /// Twice the smaller tail, at most 1.
-    pub(crate) fn two_sided(&self, value: usize) -> f64 {
+    /// P(S ≤ value) and P(S ≥ value).
+    pub(crate) fn tails(&self, value: usize) -> Tails {
         let lower = self.lower.get(value).copied().unwrap_or(1.0);
         let upper = self.upper.get(value).copied().unwrap_or(0.0);
-        (2.0 * lower.min(upper)).min(1.0)
+        Tails { lower, upper }
+    }
+
+    /// Twice the smaller tail, at most 1.
+    pub(crate) fn two_sided(&self, value: usize) -> f64 {
+        self.tails(value).two_sided()
     }
 
     /// The largest cut whose tail P(S ≤ rank - 1) does not exceed `tail`; `None` when even the outermost does.
@@ -43,6 +48,25 @@ impl Null {
         let rank = self.lower.partition_point(|lower| *lower <= tail * (1.0 + ROUNDING));
         let reached = self.lower.get(rank.checked_sub(1)?)?;
         Some(Cut { rank, level: 1.0 - 2.0 * reached })
+    }
+}
+
+/// How likely a statistic is at most, and at least, what it is, when nothing differs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tails {
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+}
+
+impl Tails {
+    /// Twice the smaller tail, at most 1.
+    pub(crate) fn two_sided(self) -> f64 {
+        (2.0 * self.lower.min(self.upper)).min(1.0)
+    }
+
+    /// The tails of the mirrored statistic.
+    pub(crate) fn mirrored(self) -> Self {
+        Self { lower: self.upper, upper: self.lower }
     }
 }
 

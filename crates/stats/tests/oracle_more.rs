@@ -1,5 +1,5 @@
 //! Against the tables of `data/make_tables.R` (R 4.2.2) and `data/make_more_tables.py` (SciPy 1.17.1, or the definition by
-//! another road), to 1e-9 relative; p-values to 1e-9 relative or 1e-15 absolute.
+//! another road) and `data/make_dip_tables.R` (with diptest 0.76), to 1e-9 relative; p-values to 1e-9 relative or 1e-15 absolute.
 
 #![expect(clippy::unwrap_used, reason = "a table that cannot be read fails the test")]
 
@@ -232,6 +232,38 @@ fn the_width_with_one_peak() {
         let range = x.iter().fold(f64::MIN, |a, b| a.max(*b)) - x.iter().fold(f64::MAX, |a, b| a.min(*b));
         let found = one_mode(&x, 1, 1).unwrap().width;
         assert!((found - number(&row, "width")).abs() <= range / 400.0, "{found} {row}");
+    }
+}
+
+/// The p-values of R's package are interpolated in a table made by simulation; ours are simulated for the size.
+#[test]
+fn the_dip_of_r() {
+    for row in table("r_dip") {
+        let x = numbers(&row, "x");
+        let resamples = if x.len() <= 60 { 999 } else { 99 };
+        let found = dip_test(&x, resamples, 1).unwrap();
+        close(found.dip, number(&row, "dip"));
+        // Below, the table's interpolation is coarse: its p of the least dip that there can be is not 1.
+        if x.len() < 13 {
+            continue;
+        }
+        let wanted = number(&row, "p");
+        let error = 4.0 * (wanted * (1.0 - wanted) / resamples as f64).sqrt() + 0.02;
+        assert!((found.p - wanted).abs() <= error, "{found:?} {row}");
+    }
+}
+
+#[test]
+fn two_one_sided_rank_tests_of_r() {
+    for row in table("r_rank_equivalence") {
+        let [x, y] = ["x", "y"].map(|key| numbers(&row, key));
+        let margin = number(&row, "margin");
+        let found = equivalent_shift_by_ranks(&x, &y, -margin, margin).unwrap();
+        close_p(found.p_above_low, number(&row, "above_low"));
+        close_p(found.p_below_high, number(&row, "below_high"));
+        let narrow = hodges_lehmann_shift(&x, &y, 0.9).unwrap().interval;
+        let inside = narrow.is_some_and(|narrow| -margin < narrow.low && narrow.high < margin);
+        assert_eq!(found.p <= 0.05, inside, "{found:?} {narrow:?} {margin}");
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn series(runs: &[&RunRecord], options: &Options) -> Result<Vec<Metri
             let known =
                 found.entry((label.clone(), &sample.metric, &sample.unit.0)).or_insert_with(|| Found {
                     sample,
-                    margin: run.manifest.plan.margins.get(&sample.metric).copied(),
+                    margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
                     runs: BTreeMap::new(),
                 });
             if sample.value.is_finite() {

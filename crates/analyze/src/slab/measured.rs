@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
-use perflab_model::{Case, Direction, Iteration, Nanos, Outcome, RunRecord, Sample, Slot, Unit};
+use perflab_model::{Case, Direction, Iteration, Name, Nanos, Outcome, RunRecord, Sample, Slot, Unit};
 
 use super::recording::{Recording, weights};
 use super::timeline::bytes_of_caches;
@@ -163,7 +163,7 @@ fn sample(case: u32, iteration: u32, start: Nanos, end: Nanos) -> Sample {
         target: None,
         case,
         iteration,
-        metric: String::new(),
+        metric: Name::default(),
         value: 0.0,
         unit: Unit::new("bytes"),
         direction: Direction::Lower,

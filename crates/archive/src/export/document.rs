@@ -157,9 +157,9 @@ fn samples(sheet: &Sheet<'_>) -> Vec<ExportedSample> {
         case: sample.case,
         boot: sample.boot,
         iteration: sample.iteration,
-        metric: sample.metric.clone(),
+        metric: String::from(&sample.metric),
         value: sample.value,
-        unit: sample.unit.0.clone(),
+        unit: String::from(&sample.unit.0),
         direction: sample.direction,
         primary: sample.primary,
         start_ns: sample.start.since(began).0,
@@ -190,8 +190,8 @@ fn failures(sheet: &Sheet<'_>) -> Vec<Failure> {
 fn summary(summary: &Summary<'_>) -> ExportedSummary {
     ExportedSummary {
         case: summary.of.case,
-        metric: summary.of.metric.clone(),
-        unit: summary.of.unit.0.clone(),
+        metric: String::from(&summary.of.metric),
+        unit: String::from(&summary.of.unit.0),
         count: summary.count,
         median: summary.median,
         low: summary.interval.map(|(low, _)| low),

@@ -65,7 +65,7 @@ fn name(sheet: &Sheet<'_>, sample: &Sample) -> String {
 }
 
 fn time(sample: &Sample) -> Option<f64> {
-    TIMES.iter().find(|(name, _)| *name == sample.unit.0).map(|(_, factor)| *factor)
+    TIMES.iter().find(|(name, _)| sample.unit.0 == **name).map(|(_, factor)| *factor)
 }
 
 fn factor(sample: &Sample) -> f64 {

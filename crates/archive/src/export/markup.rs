@@ -32,8 +32,8 @@ fn cells(summary: &Summary<'_>) -> Vec<String> {
     let interval = summary.interval.map_or("-".into(), |(low, high)| range(low, high));
     vec![
         summary.case.label(),
-        summary.of.metric.clone(),
-        summary.of.unit.0.clone(),
+        String::from(&summary.of.metric),
+        String::from(&summary.of.unit.0),
         arrow(summary.of.direction).into(),
         summary.count.to_string(),
         short(summary.median),

@@ -49,7 +49,7 @@ fn family(sample: &Sample) -> (String, String) {
 }
 
 fn scale(sample: &Sample) -> Option<(&'static str, f64)> {
-    UNITS.iter().find(|(ours, ..)| *ours == sample.unit.0).map(|(_, theirs, factor)| (*theirs, *factor))
+    UNITS.iter().find(|(ours, ..)| sample.unit.0 == **ours).map(|(_, theirs, factor)| (*theirs, *factor))
 }
 
 fn one(name: &str, summary: &Summary<'_>, sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -30,9 +30,9 @@ pub(super) fn write(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()> {
         let levels = factors().map(|factor| case.levels.get(factor).cloned().unwrap_or_default());
         let after = [
             sample.iteration.to_string(),
-            sample.metric.clone(),
+            String::from(&sample.metric),
             sample.value.to_string(),
-            sample.unit.0.clone(),
+            String::from(&sample.unit.0),
             sample.direction.name().to_owned(),
             sample.primary.to_string(),
             sample.start.0.to_string(),

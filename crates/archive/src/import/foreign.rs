@@ -1,13 +1,16 @@
 //! From a path to a run.
 
-use std::path::Path;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use perflab_model::record::Advice;
 use perflab_model::{Bytes, What};
 
 use super::{Kind, Source, Took};
 use crate::at_once::AtOnce;
-use crate::{Archive, ArchiveError, RunDir};
+use crate::{Archive, ArchiveError, RunDir, new_run_id};
 
 /// What the user says about the files.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,8 @@ pub struct Options {
     pub page_size: Option<Bytes>,
     /// What the path is; guessed where left out.
     pub kind: Option<Kind>,
+    /// The run's id; a fresh one where left out.
+    pub id: Option<String>,
 }
 
 /// A run that was made of foreign files.
@@ -57,6 +62,39 @@ pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Resu
         return Err(unreadable(path, &took));
     }
     Ok(Imported { run: recorder.finish(&archive.runs())?, label, kind, took, warnings })
+}
+
+/// Makes a run of each of several results, as many at a time as there are processors. Each comes out by itself, in the
+/// order of `results`, and so do the ids of the runs.
+pub fn import_several(
+    archive: &Archive,
+    results: &[(Kind, PathBuf)],
+    options: &Options,
+) -> Vec<Result<Imported, ArchiveError>> {
+    let own: Vec<Options> = results
+        .iter()
+        .map(|(kind, _)| Options { kind: Some(*kind), id: Some(new_run_id()), ..options.clone() })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some((_, path)), Some(options)) = (results.get(at), own.get(at)) else { return done };
+            done.push((at, import_foreign(archive, path, options)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(results.len());
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, imported)| imported).collect()
 }
 
 fn begin(

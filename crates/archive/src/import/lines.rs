@@ -98,7 +98,8 @@ impl Lines {
                 &self.lossy
             }
         };
-        Ok(Some(Line { number: self.number, text: text.trim_end_matches('\r'), whole }))
+        let text = if text.ends_with('\r') { text.trim_end_matches('\r') } else { text };
+        Ok(Some(Line { number: self.number, text, whole }))
     }
 
     /// The whole file as one text, lines of any length. One that is longer than `longest` bytes is refused, and so is a

@@ -11,7 +11,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `foreign` | [`import_foreign`]: from a path to a run |
+//! | `foreign` | [`import_foreign`], [`import_several`]: from paths to runs |
 //! | `kind` | the kinds, and which one a path is |
 //! | `source` | what every kind gives |
 //! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
@@ -60,7 +60,7 @@ mod tools;
 mod trace;
 mod vmstat_tool;
 
-pub use foreign::{Imported, Options, import_foreign};
+pub use foreign::{Imported, Options, import_foreign, import_several};
 pub use kind::Kind;
 pub use profile::import_profile;
 pub use source::Source;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use indexmap::IndexMap;
-use perflab_model::{Case, Event, Metric, Nanos, Outcome, Plan, Sample, Slot, Value, What};
+use perflab_model::{Case, Event, Metric, Name, Nanos, Outcome, Plan, Sample, Slot, Value, What};
 
 /// From when to when, since 1970.
 pub(crate) type Span = (Nanos, Nanos);
@@ -186,40 +186,39 @@ impl Results {
     pub(crate) fn events(mut self, anchor: Nanos, at: Nanos, whole: Span) -> impl Iterator<Item = Event> {
         self.samples.sort_by_key(|sample| sample.execution);
         let Results { executions, samples, metrics, .. } = self;
+        let metrics: Vec<(Name, Metric)> =
+            metrics.into_iter().map(|metric| (Name::from(&metric.name), metric)).collect();
+        let mut executions = executions.into_iter().zip(0..).peekable();
         let mut samples = samples.into_iter().peekable();
-        executions.into_iter().enumerate().flat_map(move |(place, execution)| {
-            let slot = u32::try_from(place).unwrap_or(u32::MAX);
-            let since = |(begin, end): Span| (begin.since(anchor), end.since(anchor));
-            let span = execution.span.map_or(whole, since);
-            let mut told = vec![What::IterationBegan { slot }];
-            while let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
-                let own = sample.span.map_or(span, since);
-                told.extend(
-                    metrics
-                        .get(sample.metric as usize)
-                        .map(|metric| measured(&execution, metric, sample.value, own)),
-                );
+        let since = move |(begin, end): Span| (begin.since(anchor), end.since(anchor));
+        let mut next = move || {
+            let (execution, slot) = executions.peek()?;
+            let (slot, span) = (*slot, execution.span.map_or(whole, since));
+            if let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
+                let metric = metrics.get(sample.metric as usize)?;
+                return Some(measured(execution, metric, sample.value, sample.span.map_or(span, since)));
             }
+            let (execution, _) = executions.next()?;
             let (start, end) = span;
-            told.push(What::IterationEnded { slot, outcome: execution.outcome, start, end });
-            told.into_iter().map(move |what| Event::new(at, what))
-        })
+            Some(What::IterationEnded { slot, outcome: execution.outcome, start, end })
+        };
+        std::iter::from_fn(move || next().map(|what| Event::new(at, what)))
     }
 }
 
-fn measured(execution: &Execution, metric: &Metric, value: f64, (start, end): Span) -> What {
-    let Metric { name, unit, direction, primary } = metric.clone();
+fn measured(execution: &Execution, metric: &(Name, Metric), value: f64, (start, end): Span) -> What {
+    let (name, Metric { unit, direction, primary, .. }) = metric;
     let Slot { case, iteration, boot, .. } = execution.slot;
     What::Sample(Sample {
         boot,
         target: None,
         case,
         iteration,
-        metric: name,
+        metric: name.clone(),
         value,
-        unit,
-        direction,
-        primary,
+        unit: unit.clone(),
+        direction: *direction,
+        primary: *primary,
         start,
         end,
     })

@@ -54,7 +54,7 @@ pub(crate) fn manifest(
     Manifest {
         format: FORMAT_VERSION,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
-        id: new_run_id(),
+        id: options.id.clone().unwrap_or_else(new_run_id),
         label: options.label.clone(),
         study: study(story, feeds),
         study_text: story.study_text.clone(),

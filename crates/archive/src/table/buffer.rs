@@ -8,6 +8,9 @@ use parquet::file::writer::SerializedColumnWriter;
 
 use super::{Declaration, Stored};
 
+/// Texts that are handed to the Parquet writer at once.
+const BLOCK: usize = 1024;
+
 /// One cell on its way into a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Item<'a> {
@@ -16,6 +19,15 @@ pub(crate) enum Item<'a> {
     Text(&'a str),
     Flag(bool),
     Missing,
+}
+
+/// The cells of one column in some rows that follow one another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cells<'a> {
+    /// The same in all of them.
+    Same(Item<'a>),
+    Ints(&'a [i64]),
+    Floats(&'a [f64]),
 }
 
 /// Values without the missing ones, and a definition level (0 missing, 1 there) for each row.
@@ -29,7 +41,7 @@ enum Values {
     Int32(Vec<i32>),
     Int64(Vec<i64>),
     Double(Vec<f64>),
-    Text(Vec<ByteArray>, HashMap<String, ByteArray>),
+    Text(Texts),
     Boolean(Vec<bool>),
 }
 
@@ -39,7 +51,7 @@ impl Buffer {
             Stored::Int32 => Values::Int32(Vec::new()),
             Stored::Int64 => Values::Int64(Vec::new()),
             Stored::Double => Values::Double(Vec::new()),
-            Stored::Text => Values::Text(Vec::new(), HashMap::new()),
+            Stored::Text => Values::Text(Texts::default()),
             Stored::Boolean => Values::Boolean(Vec::new()),
         };
         Buffer { values, levels: Vec::new(), optional: column.optional }
@@ -57,18 +69,31 @@ impl Buffer {
         }
     }
 
+    /// Takes the cells of so many rows.
+    pub(crate) fn extend(&mut self, rows: usize, cells: Cells) {
+        match (&mut self.values, cells) {
+            (Values::Text(texts), Cells::Same(Item::Text(text))) => {
+                texts.push(text, rows);
+                self.levels.extend(self.optional.then(|| std::iter::repeat_n(1, rows)).into_iter().flatten());
+            }
+            (_, Cells::Same(item)) => (0..rows).for_each(|_| self.push(item)),
+            (_, Cells::Ints(numbers)) => numbers.iter().for_each(|number| self.push(Item::Int(*number))),
+            (_, Cells::Floats(numbers)) => numbers.iter().for_each(|number| self.push(Item::Float(*number))),
+        }
+    }
+
     /// Writes the cells out and forgets them.
     pub(crate) fn flush(&mut self, writer: &mut SerializedColumnWriter) -> Result<(), ParquetError> {
+        if let (Values::Text(texts), false) = (&mut self.values, self.optional) {
+            return texts.write(writer);
+        }
         let levels = self.optional.then_some(self.levels.as_slice());
         match &mut self.values {
             Values::Int32(values) => write::<Int32Type>(writer, values, levels)?,
             Values::Int64(values) => write::<Int64Type>(writer, values, levels)?,
             Values::Double(values) => write::<DoubleType>(writer, values, levels)?,
-            Values::Text(values, _) => write::<ByteArrayType>(writer, values, levels)?,
+            Values::Text(texts) => write::<ByteArrayType>(writer, &mut texts.take(), levels)?,
             Values::Boolean(values) => write::<BoolType>(writer, values, levels)?,
-        }
-        if let Values::Text(_, known) = &mut self.values {
-            known.clear();
         }
         self.levels.clear();
         Ok(())
@@ -82,10 +107,7 @@ impl Values {
             (Values::Int64(values), Item::Int(n)) => values.push(n),
             (Values::Double(values), Item::Int(n)) => values.push(n as f64),
             (Values::Double(values), Item::Float(n)) => values.push(n),
-            (Values::Text(values, known), Item::Text(text)) => {
-                let held = shared(values.last(), known, text);
-                values.push(held);
-            }
+            (Values::Text(texts), Item::Text(text)) => texts.push(text, 1),
             (Values::Boolean(values), Item::Flag(flag)) => values.push(flag),
             _ => return false,
         }
@@ -97,7 +119,7 @@ impl Values {
             Values::Int32(values) => values.push(0),
             Values::Int64(values) => values.push(0),
             Values::Double(values) => values.push(0.0),
-            Values::Text(values, _) => values.push(ByteArray::from("")),
+            Values::Text(texts) => texts.push("", 1),
             Values::Boolean(values) => values.push(false),
         }
     }
@@ -107,10 +129,56 @@ fn saturated(n: i64) -> i32 {
     i32::try_from(n).unwrap_or(if n < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// Texts repeat from row to row; each is held once.
-fn shared(last: Option<&ByteArray>, known: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
-    let same = last.filter(|last| last.data() == text.as_bytes());
-    if let Some(held) = same.or_else(|| known.get(text)) {
+/// Texts repeat from row to row: each is held once, and how often it follows itself is counted.
+#[derive(Default)]
+struct Texts {
+    runs: Vec<(ByteArray, usize)>,
+    known: HashMap<String, ByteArray>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str, more: usize) {
+        match self.runs.last_mut().filter(|(last, _)| last.data() == text.as_bytes()) {
+            Some((_, times)) => *times += more,
+            None => self.runs.push((shared(&mut self.known, text), more)),
+        }
+    }
+
+    /// Writes all texts of a column without missing ones; none is left. What follows itself is written from one block.
+    fn write(&mut self, writer: &mut SerializedColumnWriter) -> Result<(), ParquetError> {
+        self.known.clear();
+        let mut block = Vec::with_capacity(2 * BLOCK);
+        for (text, mut times) in self.runs.drain(..) {
+            if times > BLOCK {
+                write::<ByteArrayType>(writer, &mut block, None)?;
+                block.resize(BLOCK, text.clone());
+                while times > BLOCK {
+                    writer.typed::<ByteArrayType>().write_batch(&block, None, None)?;
+                    times -= BLOCK;
+                }
+                block.clear();
+            }
+            block.extend(std::iter::repeat_n(text, times));
+            if block.len() > BLOCK {
+                write::<ByteArrayType>(writer, &mut block, None)?;
+            }
+        }
+        write::<ByteArrayType>(writer, &mut block, None)
+    }
+
+    /// All texts in order; none is left.
+    fn take(&mut self) -> Vec<ByteArray> {
+        self.known.clear();
+        let mut texts = Vec::with_capacity(self.runs.iter().map(|(_, times)| times).sum());
+        for (text, times) in self.runs.drain(..) {
+            texts.extend(std::iter::repeat_n(text, times));
+        }
+        texts
+    }
+}
+
+fn shared(known: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
+    if let Some(held) = known.get(text) {
         return held.clone();
     }
     let held = ByteArray::from(text);

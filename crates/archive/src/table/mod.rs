@@ -10,7 +10,7 @@ mod declare;
 mod read;
 mod write;
 
-pub(crate) use buffer::Item;
+pub(crate) use buffer::{Cells, Item};
 pub(crate) use declare::{Declaration, Stored};
 pub(crate) use read::TableReader;
 pub(crate) use write::TableWriter;

@@ -1,5 +1,6 @@
 //! Reading whole columns of a table, each typed, without rows in between.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +12,7 @@ use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Typ
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use perflab_model::Name;
 use perflab_model::trace::Sparse;
 
 use super::{COLUMNS_KEY, Declaration};
@@ -82,6 +84,23 @@ impl TableReader {
         read.iter()
             .map(|bytes| Ok(make(bytes.as_utf8().map_err(ArchiveError::damaged(&self.path))?)))
             .collect()
+    }
+
+    /// A text column whose texts repeat: each is made once and shared.
+    pub(crate) fn names(&self, name: &str) -> Result<Vec<Name>, ArchiveError> {
+        let (mut known, mut last) = (HashSet::<Name>::new(), Name::default());
+        let mut shared = |text: &str| {
+            if last != text {
+                last = known.get(text).cloned().unwrap_or_else(|| Name::from(text));
+                known.insert(last.clone());
+            }
+            last.clone()
+        };
+        let read = self.required::<ByteArrayType>(name)?;
+        let text = |bytes: &parquet::data_type::ByteArray| {
+            Ok(shared(bytes.as_utf8().map_err(ArchiveError::damaged(&self.path))?))
+        };
+        read.iter().map(text).collect()
     }
 
     pub(crate) fn optional_int32(&self, name: &str) -> Result<Vec<Option<i32>>, ArchiveError> {

@@ -12,7 +12,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use perflab_model::FORMAT_VERSION;
 
-use super::buffer::{Buffer, Item};
+use super::buffer::{Buffer, Cells, Item};
 use super::declare::{Declaration, Stored, schema};
 use super::{COLUMNS_KEY, FORMAT_KEY};
 use crate::ArchiveError;
@@ -57,6 +57,22 @@ impl TableWriter {
         self.buffers.iter_mut().zip(cells).for_each(|(buffer, cell)| buffer.push(cell));
         self.held += 1;
         if self.held >= self.limit { self.flush() } else { Ok(()) }
+    }
+
+    /// Takes rows at once: the cells of each column, missing ones filled up. Cheaper by far than row by row where columns
+    /// stay the same; `rows` are far fewer than a row group has.
+    pub(crate) fn extend<'a>(
+        &mut self,
+        rows: usize,
+        columns: impl IntoIterator<Item = Cells<'a>>,
+    ) -> Result<(), ArchiveError> {
+        if self.held + rows > self.limit {
+            self.flush()?;
+        }
+        let cells = columns.into_iter().chain(std::iter::repeat(Cells::Same(Item::Missing)));
+        self.buffers.iter_mut().zip(cells).for_each(|(buffer, cells)| buffer.extend(rows, cells));
+        self.held += rows;
+        Ok(())
     }
 
     /// Ends the row group: a reader can take what comes next for itself.

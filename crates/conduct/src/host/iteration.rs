@@ -136,7 +136,7 @@ fn measured(
         case: slot.case,
         iteration: slot.iteration,
         primary: primary(&measured.metric.name),
-        metric: measured.metric.name,
+        metric: measured.metric.name.into(),
         value: measured.value,
         unit: measured.metric.unit,
         direction: measured.metric.direction,

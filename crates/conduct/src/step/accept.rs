@@ -3,7 +3,7 @@
 //! control characters. No message holds a path that this side would open.
 
 use perflab_model::series::{Cell, Gap, Row};
-use perflab_model::{Event, Manifest, Nanos, Overhead, Sample, What};
+use perflab_model::{Event, Manifest, Name, Nanos, Overhead, Sample, What};
 
 use super::mate::Mate;
 use super::open::Open;
@@ -127,7 +127,7 @@ impl Ear<'_> {
             target: u32::try_from(self.target).ok(),
             case: open.slot.case,
             iteration: open.slot.iteration,
-            metric: metric.name.clone(),
+            metric: Name::from(&metric.name),
             value: sample.value,
             unit: metric.unit.clone(),
             direction: metric.direction,

@@ -109,8 +109,7 @@ fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<
         [] => {
             let archive = context.archive()?;
             let names = baseline_first(wanted);
-            let sides =
-                names.iter().map(|run| side_of(&archive, run, wanted)).collect::<Result<Vec<_>, _>>()?;
+            let sides = sides::several(&names, |run| side_of(&archive, run, wanted))?;
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
                     Ok(compare(baseline, candidates, &options)?)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use perflab_archive::import::{Imported, Kind, Options, import_foreign};
+use perflab_archive::import::{Imported, Kind, Options, import_several};
 use perflab_archive::{Took, import as import_portable, is_portable};
 use perflab_model::Bytes;
 use perflab_present::table::{Cell, Column, Grid};
@@ -38,19 +38,33 @@ pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<
     let results =
         kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
     let archive = context.archive()?;
-    let mut all = Vec::new();
-    for (kind, path) in results {
-        let options = Options { label: wanted.label.clone(), page_size, kind: Some(kind) };
-        let imported = import_foreign(&archive, &path, &options)?;
-        warn(context, &imported);
-        all.push(imported);
+    let options = Options { label: wanted.label.clone(), page_size, ..Options::default() };
+    let (mut all, mut refused) = (Vec::new(), Vec::new());
+    for imported in import_several(&archive, &results, &options) {
+        match imported {
+            Ok(imported) => all.push(imported),
+            Err(error) => refused.push(error),
+        }
     }
-    context.print(&table(&all))?;
-    for imported in &all {
+    told(context, &all)?;
+    // What can be read is in the archive; the first that cannot is why this fails.
+    let mut refused = refused.into_iter();
+    let first = refused.next();
+    refused.for_each(|error| eprintln!("perflab: {error}"));
+    first.map_or(Ok(Exit::Fine), |error| Err(error.into()))
+}
+
+/// Says what was taken of the files, and which runs they became.
+fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
+    all.iter().for_each(|imported| warn(context, imported));
+    if !all.is_empty() {
+        context.print(&table(all))?;
+    }
+    for imported in all {
         let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
         context.say(format!("run: {}{label} (taken for {})", imported.run.short(), imported.kind.name()));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn warn(context: &Context, imported: &Imported) {

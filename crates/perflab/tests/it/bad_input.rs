@@ -116,8 +116,7 @@ fn an_archive_of_a_newer_perflab_is_refused_and_listed() {
     laboratory.echo("a", 100);
     let path = laboratory.only_run().join("run.json");
     let text = fs::read_to_string(&path).unwrap();
-    let newer =
-        text.replacen("\"format\":1", "\"format\":99", 1).replacen("\"format\": 1", "\"format\": 99", 1);
+    let newer = text.replacen("\"format\":2", "\"format\":99", 1);
     assert_ne!(text, newer);
     fs::write(&path, newer).unwrap();
     let shown = laboratory.run(&["show"]);

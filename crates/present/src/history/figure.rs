@@ -21,7 +21,7 @@ pub fn figure(history: &History, series: &MetricHistory) -> Scene {
     Dots {
         title: format!("{}, {}", series.subject, series.metric),
         note: format!("a dot a run with its interval, the median between steps; {good}"),
-        unit: Unit::Plain(series.unit.0.clone()),
+        unit: Unit::Plain(series.unit.to_string()),
         across: "run, the oldest first".into(),
         dots: dots(history, series),
         levels: stretches.iter().map(|(from, to)| level(series, *from, *to)).collect(),

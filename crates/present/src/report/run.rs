@@ -103,8 +103,8 @@ fn metrics(samples: &[Sample], clock: Clock) -> Vec<data::Metric> {
 
 fn empty(sample: &Sample) -> data::Metric {
     data::Metric {
-        name: sample.metric.clone(),
-        unit: sample.unit.0.clone(),
+        name: String::from(&sample.metric),
+        unit: sample.unit.to_string(),
         direction: sample.direction.to_string(),
         primary: sample.primary,
         case: Vec::new(),

@@ -199,7 +199,7 @@ fn describe(
     values: data::Packed,
     liveliness: f64,
 ) -> data::Track {
-    let (name, unit) = (column.name.clone(), column.unit.0.clone());
+    let (name, unit) = (column.name.clone(), column.unit.to_string());
     data::Track { key, column: name, unit, kind, values, liveliness }
 }
 

@@ -146,7 +146,7 @@ const FIELDS: &[Field] = &[
     ("workload", |row| row.workload.clone()),
     ("candidate_name", |row| row.candidate_name.clone()),
     ("metric", |row| row.metric.clone()),
-    ("unit", |row| row.unit.0.clone()),
+    ("unit", |row| row.unit.to_string()),
     ("direction", |row| row.direction.to_string()),
     ("primary", |row| row.primary.to_string()),
     ("baseline", |row| of_side(&row.baseline, |side| side.median)),

@@ -84,7 +84,7 @@ fn sample(row: &[String]) -> Sample {
         target: None,
         case: number(row, 0),
         iteration: number(row, 1),
-        metric: row[2].clone(),
+        metric: row[2].as_str().into(),
         value: number(row, 3),
         unit: Unit::new(&row[4]),
         direction: if row[5] == "higher" { Direction::Higher } else { Direction::Lower },

@@ -141,7 +141,7 @@ impl MetricTable {
         let rule = self.rule(key)?;
         let metric = Metric {
             name: self.name,
-            unit: Unit(self.unit),
+            unit: Unit(self.unit.into()),
             direction: self.direction,
             primary: self.primary,
         };

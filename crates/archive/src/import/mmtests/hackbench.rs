@@ -3,7 +3,7 @@
 
 use perflab_model::Direction;
 
-use super::bench::{Bench, Declared, behind, used};
+use super::bench::{Bench, Declared, used, whole_number};
 use super::folder::Folder;
 use crate::ArchiveError;
 
@@ -17,8 +17,10 @@ pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), Archive
         let mut begun = 0;
         let mut took = bench.read(log.path, |bench, line| {
             begun += u64::from(line.text.starts_with("# Running") || line.text.starts_with("Running in"));
-            let value = behind(line, "Total time:")
-                .or_else(|| line.text.starts_with("Time:").then(|| behind(line, "Time:"))?)?;
+            // Hundreds of thousands of lines: those that hold no time are told by their first letter.
+            let text = line.text.trim_ascii_start();
+            let rest = text.strip_prefix("Total time:").or_else(|| text.strip_prefix("Time:"))?;
+            let value = whole_number(line, rest);
             Some(used(value, |value| {
                 let execution = bench.execution(case);
                 bench.sample(execution, time, value);

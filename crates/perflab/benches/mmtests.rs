@@ -1,8 +1,9 @@
-//! What importing MMTests' logs costs: two runs of 200,000 executions of hackbench each (40 numbers of groups, 5,000
-//! executions), from logs to closed runs, and reading one back.
+//! From MMTests' logs to the table, beside compare-mmtests.pl: two runs of 200,000 executions of hackbench each (40
+//! numbers of groups, 5,000 executions), with `perflab import` and `perflab compare` as people run them.
 //!
-//! `cargo bench -p perflab-archive --bench import_mmtests [-- --keep DIR]`; with `$MMTESTS` naming a checkout of MMTests and
-//! perl with its modules at hand, compare-mmtests.pl prints its table of the same logs, and the ratio is told.
+//! `cargo bench -p perflab --bench mmtests [-- --keep DIR]`; with `$MMTESTS` naming a checkout of MMTests and perl with its
+//! modules at hand, compare-mmtests.pl prints its table of the same logs, and the ratio is told: its time over ours for
+//! import and table together. Times are of the clock, medians of five; those in brackets are of the processors.
 
 #![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
 
@@ -10,30 +11,55 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use perflab_archive::{Archive, Kind, Options, import_foreign};
+mod told;
+use told::{Told, median, perflab, timed};
 
 const GROUPS: u64 = 40;
 const EXECUTIONS: u64 = 5_000;
 const RUNS: [&str; 2] = ["base-vanilla", "patch-v1"];
+const ROUNDS: usize = 5;
 
 fn main() {
     let temporary = tempfile::tempdir().unwrap();
     let kept = std::env::args().skip_while(|argument| argument != "--keep").nth(1);
     let home = kept.map_or(temporary.path().to_owned(), PathBuf::from);
     RUNS.iter().zip(0..).for_each(|(run, seed)| generate(&home.join("logs").join(run), seed));
-    let ours = import(&home);
+    let ours = ours(&home);
     match std::env::var_os("MMTESTS").map(|mmtests| theirs(Path::new(&mmtests), &home.join("logs"))) {
         Some(Some(theirs)) => {
-            println!(
-                "compare-mmtests.pl: {theirs:?}; ratio {:.0}",
-                theirs.as_secs_f64() / ours.as_secs_f64()
-            );
+            println!("compare-mmtests.pl: {theirs:.2} s");
+            for (what, seconds) in ours {
+                println!("ratio to import and {what}: {:.0}", theirs / seconds);
+            }
         }
         Some(None) => println!("SKIP compare-mmtests.pl: it failed"),
         None => println!("SKIP compare-mmtests.pl: MMTESTS names no checkout"),
     }
+}
+
+/// What importing and printing costs, for each table.
+fn ours(home: &Path) -> [(&'static str, f64); 2] {
+    let archive = home.join("archive");
+    let import = || {
+        let _ = fs::remove_dir_all(&archive);
+        timed(perflab(&archive).arg("import").arg(home.join("logs")))
+    };
+    let import = told("import of two runs", (0..ROUNDS).map(|_| import()).collect());
+    let table = |name: &'static str, style: &str| {
+        let compare = || timed(perflab(&archive).arg("compare").args(RUNS).args(["--style", style]));
+        (name, import + told(name, (0..ROUNDS).map(|_| compare()).collect()))
+    };
+    [table("table", "perflab"), table("table of --style mmtests", "mmtests")]
+}
+
+/// Prints the medians; gives that of the clock.
+fn told(what: &str, rounds: Vec<Told>) -> f64 {
+    let of = |of: fn(&Told) -> f64| median(rounds.iter().map(of).collect());
+    let (clock, processors) = (of(|told| told.seconds), of(|told| told.processors));
+    println!("{what}: {:.0} ms ({:.0} ms)", clock * 1e3, processors * 1e3);
+    clock
 }
 
 /// A run's logs; values scatter by a few percent.
@@ -58,31 +84,10 @@ fn generate(run: &Path, seed: u64) {
     }
 }
 
-/// Imports both runs; gives the time of it.
-fn import(home: &Path) -> Duration {
-    let archive = Archive::open(&home.join("archive")).unwrap();
-    let begin = Instant::now();
-    let imported: Vec<_> = Kind::results(&home.join("logs"))
-        .unwrap()
-        .into_iter()
-        .map(|(kind, path)| {
-            import_foreign(&archive, &path, &Options { kind: Some(kind), ..Options::default() }).unwrap()
-        })
-        .collect();
-    let took = begin.elapsed();
-    println!("import of {} runs: {took:?}", imported.len());
-    for one in &imported {
-        let begin = Instant::now();
-        let record = one.run.record().unwrap();
-        println!("reading {} samples: {:?}", record.samples.len(), begin.elapsed());
-    }
-    took
-}
-
-fn theirs(mmtests: &Path, logs: &Path) -> Option<Duration> {
+fn theirs(mmtests: &Path, logs: &Path) -> Option<f64> {
     let begin = Instant::now();
     let mut command = Command::new("perl");
     command.arg(mmtests.join("bin/compare-mmtests.pl")).arg("-d").arg(logs);
     let said = command.args(["-b", "hackbench-process-pipes", "-n", &RUNS.join(",")]).output().ok()?;
-    said.status.success().then(|| begin.elapsed())
+    said.status.success().then(|| begin.elapsed().as_secs_f64())
 }

@@ -1,0 +1,64 @@
+//! Fifty runs of 2,000 metrics each (matrix.json of lkp-tests, one and ten values a metric), compared as people do: one
+//! run against 49 others, one half against the other half, one metric over all of them. Goals: 2 s, 300 MiB.
+//!
+//! `cargo bench -p perflab --bench many_runs`
+
+#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+mod told;
+use told::{median, perflab, timed};
+
+const RUNS: usize = 50;
+const METRICS: usize = 2_000;
+const ROUNDS: usize = 3;
+
+fn main() {
+    for values in [1, 10] {
+        let home = tempfile::tempdir().unwrap();
+        let archive = home.path().join("archive");
+        (0..RUNS).for_each(|run| import(home.path(), &archive, run, values));
+        let ids = ids(&archive);
+        let told = |what: &str, arguments: &[&str]| {
+            let rounds: Vec<_> = (0..ROUNDS).map(|_| timed(perflab(&archive).args(arguments))).collect();
+            let seconds = median(rounds.iter().map(|told| told.seconds).collect());
+            let peak = rounds.iter().map(|told| told.peak_mib).fold(0.0, f64::max);
+            println!(
+                "{RUNS} runs x {METRICS} metrics x {values} values, {what}: {seconds:.2} s, {peak:.0} MiB"
+            );
+        };
+        let all: Vec<&str> = std::iter::once("compare").chain(ids.iter().map(String::as_str)).collect();
+        told("one against 49", &all);
+        told("half against half", &["compare", "even", "odd"]);
+        told("half against half, --style mmtests", &["compare", "even", "odd", "--style", "mmtests"]);
+        told("history of one metric", &["history", "bench.metric-0"]);
+    }
+}
+
+fn import(home: &Path, archive: &Path, run: usize, values: usize) {
+    let mut state = 88_172_645_463_325_252 + run as u64;
+    let mut value = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        100.0 + (state % 1_000) as f64 / 100.0
+    };
+    let matrix: BTreeMap<String, Vec<f64>> = (0..METRICS)
+        .map(|metric| (format!("bench.metric-{metric}"), (0..values).map(|_| value()).collect()))
+        .collect();
+    let file = home.join("matrix.json");
+    fs::write(&file, serde_json::to_vec(&matrix).unwrap()).unwrap();
+    let label = if run % 2 == 0 { "even" } else { "odd" };
+    timed(perflab(archive).arg("import").arg(&file).args(["--kind", "lkp-stats", "--label", label]));
+}
+
+fn ids(archive: &Path) -> Vec<String> {
+    let runs = fs::read_dir(archive.join("runs")).unwrap();
+    let mut ids: Vec<String> =
+        runs.map(|run| run.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    ids.sort();
+    ids
+}

@@ -1,0 +1,63 @@
+//! A command run to its end, and what it took: for benches of the whole program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What a command took.
+pub struct Told {
+    /// By the clock.
+    pub seconds: f64,
+    /// Of all processors together, in the hundredths of a second that the kernel counts.
+    #[allow(dead_code, reason = "not every bench tells it")]
+    pub processors: f64,
+    /// The largest resident set that was seen, looked at every 2 ms.
+    #[allow(dead_code, reason = "not every bench tells it")]
+    pub peak_mib: f64,
+}
+
+/// `perflab --archive ARCHIVE`
+pub fn perflab(archive: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
+    command.arg("--archive").arg(archive);
+    command
+}
+
+/// Runs it; panics where it fails.
+pub fn timed(command: &mut Command) -> Told {
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let (begin, before) = (Instant::now(), children());
+    let mut child = command.stdout(output.reopen().unwrap()).stderr(Stdio::null()).spawn().unwrap();
+    let mut peak_mib = 0.0_f64;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => peak_mib = peak_mib.max(peak(&child).unwrap_or(0.0)),
+        }
+        sleep(Duration::from_millis(2));
+    };
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!(status.success(), "{command:?} ended with {status}");
+    Told { seconds, processors: children() - before, peak_mib }
+}
+
+fn peak(child: &Child) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? / 1024.0)
+}
+
+/// Seconds of processor time of all children that ended (fields 16 and 17 of `/proc/self/stat`).
+fn children() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
+    [13, 14].iter().map(|field| fields[*field].parse::<f64>().unwrap() / 100.0).sum()
+}
+
+/// The middle one.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
