@@ -7,11 +7,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_model::expression::Scope;
-use perflab_model::study::{Disk, DiskKind, FactorKind, Study};
+use perflab_model::study::{Disk, DiskKind, DiskModel, FactorKind, Study};
 use perflab_model::{Bytes, Case, Value};
 
+use crate::emulated::{Emulated, begin};
 use crate::settings::{Undo, UndoJournal, command};
 use crate::{ConductError, Permissions, Refusal};
+
+/// Files in memory.
+const MEMORY: &str = "/dev/shm";
 
 /// The disk that a case wants: the study's, with the levels of factors over it.
 pub fn wanted(study: &Study, case: &Case) -> Option<Disk> {
@@ -24,10 +28,20 @@ pub fn wanted(study: &Study, case: &Case) -> Option<Disk> {
         match factor.key.as_deref().unwrap_or(name) {
             "filesystem" => disk.filesystem = value,
             "mount" => disk.mount = value,
+            "model" => disk.model = value.and_then(|model| model.parse().ok()),
             _ => {}
         }
     }
     Some(disk)
+}
+
+/// The disks that a plan's cases are run on without being there.
+pub fn emulated<'a>(study: &Study, cases: impl IntoIterator<Item = &'a Case>) -> Vec<DiskModel> {
+    let mut models: Vec<DiskModel> =
+        cases.into_iter().filter_map(|case| wanted(study, case)?.model).collect();
+    models.sort_by_key(|model| model.name());
+    models.dedup();
+    models
 }
 
 /// Whether the disk differs from case to case: every iteration then gets a fresh one.
@@ -64,6 +78,11 @@ pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> 
     let program = format!("mkfs.{}", filesystem(disk));
     let no_mkfs = mounts && !on_path(&program);
     refuse(no_mkfs, format!("{program} is not installed"), "install e2fsprogs, xfsprogs or btrfs-progs");
+    if disk.model.is_some() {
+        let no_fuse = !Path::new("/dev/fuse").exists();
+        refuse(no_fuse, "an emulated disk needs /dev/fuse".into(), "load it: modprobe fuse");
+        refuse(!on_path("losetup"), "losetup is not installed".into(), "install util-linux");
+    }
     found
 }
 
@@ -73,6 +92,7 @@ pub fn prepare(
     id: &str,
     scope: &Scope,
     permissions: &Permissions,
+    perflab: &Path,
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
     let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
@@ -81,9 +101,15 @@ pub fn prepare(
         Some(disk) => match (disk.kind, &disk.path) {
             (DiskKind::Directory, path) => folder(path.as_deref().map_or(&base, Path::new), id, journal),
             (DiskKind::Image, path) => {
-                let home = folder(path.as_deref().map_or(&base, Path::new), id, journal)?;
-                let image = image(&home, size(disk, scope)?)?;
-                mounted(disk, &image, &home, &["loop"], journal)
+                let base = image_base(disk, path.as_deref(), &base);
+                let (home, size) = (folder(&base, id, journal)?, size(disk, scope)?);
+                let image = image(&home, size)?;
+                let Some(model) = disk.model else { return mounted(disk, &image, &home, &["loop"], journal) };
+                let wanted = Emulated { perflab, model, image: &image, home: &home };
+                // Made before it is slow: what mkfs writes is no part of any measurement.
+                command(&mkfs(disk, &image))?;
+                let device = begin(wanted, journal)?;
+                mount(disk, &device, &home, &[], journal)
             }
             (DiskKind::Partition, path) => {
                 let home = folder(&base, id, journal)?;
@@ -99,6 +125,14 @@ fn folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, C
     journal.promise(Undo::Remove { path: path.clone() })?;
     fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
     Ok(path)
+}
+
+/// Where an image lies: that of an emulated disk in memory, so that no other disk's delays come on top.
+fn image_base(disk: &Disk, path: Option<&str>, base: &Path) -> PathBuf {
+    match path {
+        None if disk.model.is_some() && Path::new(MEMORY).is_dir() => MEMORY.into(),
+        path => path.map_or(base, Path::new).into(),
+    }
 }
 
 /// An image that takes room only where it is written.
@@ -117,6 +151,16 @@ fn mounted(
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
     command(&mkfs(disk, device))?;
+    mount(disk, device, home, options, journal)
+}
+
+fn mount(
+    disk: &Disk,
+    device: &Path,
+    home: &Path,
+    options: &[&str],
+    journal: &mut UndoJournal,
+) -> Result<PathBuf, ConductError> {
     let place = home.join("mount");
     fs::create_dir(&place).map_err(|source| ConductError::Scratch { path: place.clone(), source })?;
     journal.promise(Undo::Unmount { path: place.clone() })?;

@@ -73,6 +73,14 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// A disk could not be emulated.
+    #[error("cannot emulate the disk {}: {reason}", model.name())]
+    Emulated {
+        /// which one
+        model: perflab_model::study::DiskModel,
+        /// what its server said
+        reason: String,
+    },
     /// A target could not be started, or was lost before the run began.
     #[error("target {target}: {reason}")]
     Target {

@@ -9,6 +9,7 @@
 //! | [`plan`] | study x catalogue x facts -> every case and slot, in order |
 //! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
 //! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
+//! | [`emulated`] | disks that this machine does not have |
 //! | [`target`] | what carries a plan out: today [`host::Host`], soon a guest |
 //! | [`channel`] | a byte stream to an agent |
 //! | [`protocol`] | what host and agent say to each other |
@@ -23,6 +24,7 @@ pub mod agent;
 pub mod barrier;
 pub mod channel;
 pub mod disk;
+pub mod emulated;
 pub mod error;
 pub mod host;
 pub mod hub;

@@ -17,6 +17,7 @@ fn image(filesystem: &str) -> Disk {
         filesystem: Some(filesystem.into()),
         mkfs: vec![],
         mount: Some("noatime".into()),
+        model: None,
     }
 }
 
@@ -51,8 +52,15 @@ fn an_image_is_made_mounted_and_removed_root() {
         let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
         let disk = image(filesystem);
         assert_eq!(disk::refusals(Some(&disk), &permissions), []);
-        let place =
-            disk::prepare(Some(&disk), "IMG", &Scope::default(), &permissions, bench.journal()).unwrap();
+        let place = disk::prepare(
+            Some(&disk),
+            "IMG",
+            &Scope::default(),
+            &permissions,
+            Path::new("perflab"),
+            bench.journal(),
+        )
+        .unwrap();
         let line = mounts().lines().find(|line| line.contains(place.to_str().unwrap())).unwrap().to_owned();
         assert!(line.contains(filesystem) && line.contains("noatime"), "{line}");
         fs::write(place.join("file"), "on its own file system").unwrap();
@@ -71,8 +79,15 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
     let state = home.path().join("state");
     let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
     let mut bench = Bench::new(UndoJournal::new(&state, "IMG", "boot"));
-    let place =
-        disk::prepare(Some(&image("ext4")), "IMG", &Scope::default(), &permissions, bench.journal()).unwrap();
+    let place = disk::prepare(
+        Some(&image("ext4")),
+        "IMG",
+        &Scope::default(),
+        &permissions,
+        Path::new("perflab"),
+        bench.journal(),
+    )
+    .unwrap();
     drop(bench);
     assert!(mounts().contains(place.to_str().unwrap()));
     let found = recover(&state, "boot");
@@ -120,7 +135,15 @@ fn a_partition_is_formatted_where_apply_allows_it_root() {
         Permissions { scratch: Some(home.path().into()), apply: true, ..Permissions::default() };
     assert_eq!(disk::refusals(Some(&disk), &permissions), []);
     let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PART", "boot"));
-    let place = disk::prepare(Some(&disk), "PART", &Scope::default(), &permissions, bench.journal()).unwrap();
+    let place = disk::prepare(
+        Some(&disk),
+        "PART",
+        &Scope::default(),
+        &permissions,
+        Path::new("perflab"),
+        bench.journal(),
+    )
+    .unwrap();
     assert!(
         mounts().lines().any(|line| line.starts_with(&device.0) && line.contains(place.to_str().unwrap()))
     );

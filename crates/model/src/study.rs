@@ -11,7 +11,7 @@ mod target;
 mod until;
 mod workload;
 
-pub use document::{Disk, DiskKind, MetricChoice, OnLost, Order, RunRules, Study};
+pub use document::{Disk, DiskKind, DiskModel, MetricChoice, OnLost, Order, RunRules, Study};
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use perflab_model::study::DiskModel;
 
 /// Tells you what a change does to a Linux system: runs workloads over and over, records what the
 /// kernel did meanwhile, and shows the difference.
@@ -132,6 +133,9 @@ pub enum Verb {
     /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
     #[command(hide = true)]
     Agent(Agent),
+    /// Serve an image with the delays of another disk, until it is unmounted
+    #[command(hide = true)]
+    DiskServer(DiskServer),
     /// Become a program that ends with perflab
     #[command(hide = true)]
     Launch(vm::Launch),
@@ -431,6 +435,20 @@ pub struct Load {
     /// The load's name and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub arguments: Vec<OsString>,
+}
+
+/// `perflab disk-server`
+#[derive(Debug, Args)]
+pub struct DiskServer {
+    /// The disk whose delays are emulated
+    #[arg(long, value_name = "NAME")]
+    pub model: DiskModel,
+    /// What it holds
+    #[arg(long, value_name = "FILE")]
+    pub image: PathBuf,
+    /// Where the served file appears: an existing folder
+    #[arg(long, value_name = "DIR")]
+    pub place: PathBuf,
 }
 
 /// `perflab agent`

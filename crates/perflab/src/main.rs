@@ -69,6 +69,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Io(wanted) => verbs::io::run(&context, &wanted.verb),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
+        Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),
         Verb::Agent(wanted) => verbs::agent::run(&context, wanted),
         Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
         // Taken by `main`: their exit codes are their own.

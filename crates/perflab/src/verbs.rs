@@ -3,6 +3,7 @@
 pub mod aa;
 pub mod agent;
 pub mod compare;
+pub mod disk_server;
 pub mod export;
 pub mod flame;
 pub mod guard;

@@ -9,10 +9,12 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use elf::ElfBytes;
+use elf::abi::PT_LOAD;
+use elf::endian::AnyEndian;
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
 };
-use object::{Object, ObjectSection, ObjectSegment};
 
 use crate::registers::Registers;
 use crate::space::{Mapping, Space};
@@ -93,18 +95,17 @@ const SECTIONS: [&str; 5] = [".text", ".eh_frame", ".eh_frame_hdr", ".got", ".de
 impl Tables {
     fn read(path: &str) -> Option<Rc<Tables>> {
         let bytes = fs::read(path).ok()?;
-        let file = object::File::parse(bytes.as_slice()).ok()?;
-        let segment = |one: object::Segment<'_, '_>| {
-            let (begin, size) = one.file_range();
-            (begin..begin.saturating_add(size), one.address())
-        };
-        let segments = file.segments().map(segment).collect();
+        let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).ok()?;
+        let loaded = file.segments()?.into_iter().filter(|one| one.p_type == PT_LOAD);
+        let segments =
+            loaded.map(|one| (one.p_offset..one.p_offset.saturating_add(one.p_filesz), one.p_vaddr));
         let section = |name: &'static str| {
-            let found = file.section_by_name(name)?;
-            let range = found.address()..found.address().saturating_add(found.size());
-            Some((name, (range, found.data().ok()?.into())))
+            let head = file.section_header_by_name(name).ok()??;
+            let (bytes, _) = file.section_data(&head).ok()?;
+            Some((name, (head.sh_addr..head.sh_addr.saturating_add(head.sh_size), bytes.into())))
         };
-        Some(Rc::new(Tables { segments, sections: SECTIONS.into_iter().filter_map(section).collect() }))
+        let sections = SECTIONS.into_iter().filter_map(section).collect();
+        Some(Rc::new(Tables { segments: segments.collect(), sections }))
     }
 
     /// The file as it lies in memory by this mapping.

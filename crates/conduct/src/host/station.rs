@@ -72,13 +72,30 @@ impl<'a> Station<'a> {
         let needs = check::definitions(manifest, &self.host.catalogue);
         let wanted = needs.iter().any(|definition| definition.needs.scratch);
         let disk = manifest.study.disk.as_ref();
+        self.say_emulated()?;
         if disk::varies(&manifest.study) {
             return Ok(None); // each iteration makes its own
         }
         let journal = self.bench.journal();
         (wanted || disk.is_some())
-            .then(|| disk::prepare(disk, &manifest.id, &self.scope, self.permissions, journal))
+            .then(|| {
+                disk::prepare(disk, &manifest.id, &self.scope, self.permissions, &self.host.perflab, journal)
+            })
             .transpose()
+    }
+
+    /// Figures of a disk that is not there are never shown as those of one that is.
+    fn say_emulated(&self) -> Result<(), ConductError> {
+        let models = disk::emulated(&self.manifest.study, &self.manifest.plan.cases);
+        models.into_iter().try_for_each(|model| {
+            self.stream.warn(
+                format!(
+                    "the disk {} is emulated: an image, served with the delays of its data sheet",
+                    model.name()
+                ),
+                "figures say what such a disk would do, not what one of this machine's does",
+            )
+        })
     }
 
     /// Brings the settings to what the case wants, and drops caches where it wants that.
@@ -132,7 +149,8 @@ impl<'a> Station<'a> {
     fn fresh_disk(&mut self, case: &Case) -> Result<PathBuf, ConductError> {
         let disk = disk::wanted(&self.manifest.study, case);
         let id = &self.manifest.id;
-        disk::prepare(disk.as_ref(), id, &self.scope, self.permissions, self.bench.journal())
+        let perflab = &self.host.perflab;
+        disk::prepare(disk.as_ref(), id, &self.scope, self.permissions, perflab, self.bench.journal())
     }
 
     /// Undoes everything where there is no run to tell it to. What fails stays in the journal for the next start.

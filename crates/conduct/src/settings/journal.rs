@@ -7,6 +7,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -37,12 +39,22 @@ pub enum Undo {
         /// the mount point
         path: PathBuf,
     },
+    /// Give a loop device back, if it still lies over this file.
+    Detach {
+        /// the loop device
+        device: PathBuf,
+        /// the file under it
+        file: PathBuf,
+    },
     /// Remove a folder that perflab made, or a file.
     Remove {
         /// the path
         path: PathBuf,
     },
 }
+
+/// Between two attempts to unmount what is busy.
+const BUSY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -169,6 +181,7 @@ impl Undo {
             }),
             Undo::Run { argv, .. } => process::command(argv).map(drop),
             Undo::Unmount { path } => unmount(path),
+            Undo::Detach { device, file } => detach(device, file),
             Undo::Remove { path } => remove(path),
         }
     }
@@ -179,13 +192,14 @@ impl Undo {
             Undo::Write { path, value } => format!("{} = {value}", path.display()),
             Undo::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
             Undo::Unmount { path } => format!("unmount {}", path.display()),
+            Undo::Detach { device, .. } => format!("detach {}", device.display()),
             Undo::Remove { path } => format!("remove {}", path.display()),
         }
     }
 
     /// Whether a reboot has undone it already.
     fn gone_with_the_boot(&self) -> bool {
-        matches!(self, Undo::Write { .. } | Undo::Unmount { .. })
+        matches!(self, Undo::Write { .. } | Undo::Unmount { .. } | Undo::Detach { .. })
     }
 }
 
@@ -193,7 +207,24 @@ fn unmount(path: &Path) -> Result<(), ConductError> {
     if !is_mounted(path) {
         return Ok(());
     }
-    process::command(&["umount".into(), path.display().to_string()]).map(drop)
+    let argv = ["umount".into(), path.display().to_string()];
+    // Who looked at the disk only now (udev, a loop device on its way out) is gone in a moment.
+    for _ in 0..20 {
+        match process::command(&argv) {
+            Err(ConductError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
+            ended => return ended.map(drop),
+        }
+    }
+    process::command(&argv).map(drop)
+}
+
+fn detach(device: &Path, file: &Path) -> Result<(), ConductError> {
+    let name = device.file_name().unwrap_or_default();
+    let under = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
+    if !under.is_ok_and(|under| Path::new(under.trim()) == file) {
+        return Ok(());
+    }
+    process::command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
 }
 
 fn is_mounted(path: &Path) -> bool {

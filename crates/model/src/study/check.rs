@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{DiskKind, Factor, FactorKind, Order, Study};
+use super::{DiskKind, DiskModel, Factor, FactorKind, Order, Study};
 use crate::problem::Problem;
 
 /// All problems of `study`, each with its key.
@@ -172,10 +172,16 @@ fn disk_factor(name: &str, factor: &Factor, study: &Study, found: &mut Vec<Probl
             }
         }
         "mount" => {}
+        "model" => {
+            for (index, level) in factor.levels.iter().enumerate() {
+                let key = format!("factor.{name}.levels[{index}]");
+                found.extend(unknown_model(&key, &level.value.to_string()));
+            }
+        }
         other => {
             let problem =
                 Problem::new(format!("factor.{name}"), format!("`{other}` of a disk cannot be varied"));
-            found.push(problem.hint("known here: filesystem, mount"));
+            found.push(problem.hint("known here: filesystem, mount, model"));
         }
     }
 }
@@ -184,6 +190,11 @@ fn unknown_filesystem(key: &str, filesystem: &str) -> Option<Problem> {
     let known = ["ext4", "xfs", "btrfs"].contains(&filesystem);
     let problem = || Problem::new(key, format!("`{filesystem}` is not known here"));
     (!known).then(|| problem().hint("known here: ext4, xfs, btrfs"))
+}
+
+fn unknown_model(key: &str, model: &str) -> Option<Problem> {
+    let error = model.parse::<DiskModel>().err()?;
+    Some(Problem::new(key, error).hint("add `value`, where the level has another name"))
 }
 
 fn disk(study: &Study, found: &mut Vec<Problem>) {
@@ -195,6 +206,11 @@ fn disk(study: &Study, found: &mut Vec<Problem>) {
     };
     need(disk.kind != DiskKind::Image && disk.path.is_none(), "path", "name the directory or the partition");
     need(disk.kind == DiskKind::Image && disk.size.is_none(), "size", "such as \"1GiB\"");
+    if disk.kind != DiskKind::Image && disk.model.is_some() {
+        let problem =
+            Problem::new("disk.model", "only an image can be served with the delays of another disk");
+        found.push(problem.hint("use `kind = \"image\"` and a `size`"));
+    }
     found.extend(disk.filesystem.as_deref().and_then(|name| unknown_filesystem("disk.filesystem", name)));
 }
 

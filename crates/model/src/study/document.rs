@@ -197,6 +197,52 @@ pub struct Disk {
     /// image, partition: mount options, as after `mount -o`.
     #[serde(default)]
     pub mount: Option<String>,
+    /// image: the disk whose delays are emulated; this machine's own where left out.
+    #[serde(default)]
+    pub model: Option<DiskModel>,
+}
+
+/// A disk that can be emulated: an image served with its delays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DiskModel {
+    /// 7,200 turns a minute, 164 GB, 60 MB/s: the disk of the 2007 prefetching study
+    #[serde(rename = "hdd-7200")]
+    Hdd7200,
+    /// a solid-state drive behind SATA: 95 us to read, 540 MB/s
+    #[serde(rename = "ssd-sata")]
+    SsdSata,
+    /// a solid-state drive behind PCIe: 80 us to read, 2.5 GB/s
+    #[serde(rename = "nvme")]
+    Nvme,
+    /// the flash of small boards: 300 us to read, 250 MB/s
+    #[serde(rename = "emmc")]
+    Emmc,
+}
+
+impl DiskModel {
+    /// All models.
+    pub const ALL: [DiskModel; 4] =
+        [DiskModel::Hdd7200, DiskModel::SsdSata, DiskModel::Nvme, DiskModel::Emmc];
+
+    /// Its name in a study.
+    pub fn name(self) -> &'static str {
+        match self {
+            DiskModel::Hdd7200 => "hdd-7200",
+            DiskModel::SsdSata => "ssd-sata",
+            DiskModel::Nvme => "nvme",
+            DiskModel::Emmc => "emmc",
+        }
+    }
+}
+
+impl std::str::FromStr for DiskModel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || DiskModel::ALL.map(DiskModel::name).join(", ");
+        let found = DiskModel::ALL.into_iter().find(|model| model.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no disk that can be emulated: {}", names()))
+    }
 }
 
 /// What stands behind the scratch directory.

@@ -6,6 +6,7 @@ mod attach;
 mod bad_input;
 mod compare;
 mod documents;
+mod emulated;
 mod flame;
 mod guests;
 mod history;

@@ -1,0 +1,24 @@
+//! Disks that this machine does not have: an image served with the delays of one.
+//!
+//! perflab serves the image as a file of a file system of its own (FUSE), a loop device lies over it, and the kernel treats
+//! it as the disk that the model says: rotating or not, with its scheduler and read-ahead. Whoever shows such a disk
+//! has to call it emulated. This owns models, their mechanics and the server; it refuses to know what is stored.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `specification` | what is known of each disk |
+//! | `mechanism` | when a request is done: no clock, no I/O |
+//! | `server` | the file system of one file |
+//! | `waiting` | answers that are given when their time has come |
+//! | `device` | the loop device over it, and its settings |
+
+mod device;
+mod mechanism;
+mod server;
+mod specification;
+mod waiting;
+
+pub use device::{Emulated, begin};
+pub use mechanism::{Mechanism, Request};
+pub use server::{IMAGE, serve};
+pub use specification::{Positioning, Specification};

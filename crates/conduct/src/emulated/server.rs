@@ -1,0 +1,175 @@
+//! The file system of one file: an image, read and written with the delays of a disk.
+//!
+//! A request is carried out at once on the image behind it and answered when the disk that it stands for would be done. The
+//! image should be in memory (`/dev/shm`), else the machine's own disk adds what it takes.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyWrite, WriteFlags,
+};
+use perflab_model::study::DiskModel;
+
+use super::waiting::Answers;
+use super::{Mechanism, Request, Specification};
+
+/// The name of the file.
+pub const IMAGE: &str = "disk.img";
+const FILE: INodeNo = INodeNo(2);
+/// What the kernel remembers of the two inodes: nothing about them changes.
+const FOR_EVER: Duration = Duration::from_secs(1 << 20);
+
+/// Serves `image` as a file in `place` until that is unmounted.
+///
+/// # Errors
+/// The image cannot be opened, or the kernel refuses the mount (no FUSE, no right to).
+pub fn serve(image: &Path, model: DiskModel, place: &Path) -> std::io::Result<()> {
+    let image = File::options().read(true).write(true).open(image)?;
+    let size = image.metadata()?.len();
+    let mechanism = Mutex::new(Mechanism::new(Specification::of(model)));
+    let answers = Answers::begin()?;
+    let server = Server { image, size, mechanism, begin: Instant::now(), answers };
+    let mut options = Config::default();
+    options.mount_options = vec![MountOption::FSName("perflab-emulated-disk".into()), MountOption::NoDev];
+    fuser::mount(server, place, &options)
+}
+
+#[derive(Debug)]
+struct Server {
+    image: File,
+    size: u64,
+    mechanism: Mutex<Mechanism>,
+    begin: Instant,
+    answers: Answers,
+}
+
+impl Server {
+    /// When a request that has come now is done.
+    fn due(&self, request: Request) -> Instant {
+        let mut mechanism = self.mechanism.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begin + mechanism.done(self.begin.elapsed(), request)
+    }
+
+    fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
+        let is_file = inode == FILE;
+        let epoch = SystemTime::UNIX_EPOCH;
+        (is_file || inode == INodeNo::ROOT).then(|| FileAttr {
+            ino: inode,
+            size: if is_file { self.size } else { 0 },
+            blocks: if is_file { self.size / 512 } else { 0 },
+            atime: epoch,
+            mtime: epoch,
+            ctime: epoch,
+            crtime: epoch,
+            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_file { 0o600 } else { 0o700 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    /// As much as there is: a file ends where it ends.
+    fn bytes(&self, offset: u64, length: u32) -> std::io::Result<Vec<u8>> {
+        let there = self.size.saturating_sub(offset).min(u64::from(length));
+        let mut bytes = vec![0; usize::try_from(there).unwrap_or(0)];
+        self.image.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+}
+
+impl Filesystem for Server {
+    fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Where an old kernel cannot, requests come one at a time: slower than the disk that is meant, never faster.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.set_max_background(256);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        self.answers.close();
+    }
+
+    fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.attributes(FILE).filter(|_| parent == INodeNo::ROOT && name == IMAGE) {
+            Some(found) => reply.entry(&FOR_EVER, &found, Generation(0)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &fuser::Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Some(found) => reply.attr(&FOR_EVER, &found),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn open(&self, _: &fuser::Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // No cache of its own below the disk: each request of the block layer arrives here.
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _: &fuser::Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let due = self.due(Request { offset, length: u64::from(size), writes: false });
+        match self.bytes(offset, size) {
+            Ok(bytes) => self.answers.at(due, Box::new(move || reply.data(&bytes))),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &fuser::Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let due = self.due(Request { offset, length: data.len() as u64, writes: true });
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        match self.image.write_all_at(data, offset) {
+            Ok(()) => self.answers.at(due, Box::new(move || reply.written(length))),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn fsync(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        // What was answered is written: no cache of the disk's is emulated.
+        reply.ok();
+    }
+
+    fn flush(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn readdir(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        if offset == 0 {
+            let _ = reply.add(FILE, 1, FileType::RegularFile, IMAGE);
+        }
+        reply.ok();
+    }
+}
