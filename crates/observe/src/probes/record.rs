@@ -30,10 +30,10 @@ pub enum What {
     Fault,
 }
 
-const SAMPLE: u32 = sys::PERF_RECORD_SAMPLE as u32;
-const LOST: u32 = sys::PERF_RECORD_LOST as u32;
-const SWITCH: u32 = sys::PERF_RECORD_SWITCH as u32;
-const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE as u32;
+const SAMPLE: u32 = sys::PERF_RECORD_SAMPLE;
+const LOST: u32 = sys::PERF_RECORD_LOST;
+const SWITCH: u32 = sys::PERF_RECORD_SWITCH;
+const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE;
 
 /// Gives `take` what whole records say of one process; returns how many events were lost on the way.
 pub(super) fn read(
