@@ -51,7 +51,7 @@ fn import(home: &Path, archive: &Path, run: usize, values: usize) {
         .collect();
     let file = home.join("matrix.json");
     fs::write(&file, serde_json::to_vec(&matrix).unwrap()).unwrap();
-    let label = if run % 2 == 0 { "even" } else { "odd" };
+    let label = if run.is_multiple_of(2) { "even" } else { "odd" };
     timed(perflab(archive).arg("import").arg(&file).args(["--kind", "lkp-stats", "--label", label]));
 }
 

@@ -60,7 +60,7 @@ impl Server {
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
         let is_file = inode == FILE;
         let epoch = SystemTime::UNIX_EPOCH;
-        (is_file || inode == INodeNo::ROOT).then(|| FileAttr {
+        (is_file || inode == INodeNo::ROOT).then_some(FileAttr {
             ino: inode,
             size: if is_file { self.size } else { 0 },
             blocks: if is_file { self.size / 512 } else { 0 },

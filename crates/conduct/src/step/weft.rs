@@ -69,7 +69,7 @@ impl Thread {
                 None => None,
                 Some(leaf) => Some(*self.nodes.get(leaf.0 as usize)?),
             };
-            Some(StackSample { comm, leaf, ..sample.clone() })
+            Some(StackSample { comm, leaf, ..*sample })
         };
         batch.samples.iter().map(ours).collect()
     }
