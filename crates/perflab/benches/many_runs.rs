@@ -34,7 +34,7 @@ fn main() {
         told("one against 49", &all);
         told("half against half", &["compare", "even", "odd"]);
         told("half against half, --style mmtests", &["compare", "even", "odd", "--style", "mmtests"]);
-        told("history of one metric", &["history", "bench.metric-0"]);
+        told("history of one metric", &["history", "metric-0"]);
     }
 }
 

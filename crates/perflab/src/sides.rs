@@ -1,9 +1,11 @@
 //! From what the user calls runs to the sides of a comparison.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::thread;
 
 use perflab_analyze::Side;
+use perflab_archive::id::shortest_prefixes;
 use perflab_archive::{Archive, RunDir};
 
 /// The runs behind one selector, as one side: a label that several runs share is their repetitions.
@@ -25,8 +27,23 @@ pub fn several(
     thread::scope(|scope| {
         let parts: Vec<_> = selectors.chunks(part).map(|part| scope.spawn(|| read(part))).collect();
         let read = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        read.flatten().collect()
+        read.flatten().collect::<anyhow::Result<Vec<_>>>().map(told_apart)
     })
+}
+
+/// Runs that share a label are sides of one name: their ids, as short as they can be, tell them apart.
+fn told_apart(mut sides: Vec<Side>) -> Vec<Side> {
+    let id = |side: &Side| side.runs.first().map(|run| run.manifest.id.clone()).unwrap_or_default();
+    let ids: Vec<String> = sides.iter().map(id).collect::<BTreeSet<_>>().into_iter().collect();
+    let short: BTreeMap<String, String> = ids.iter().cloned().zip(shortest_prefixes(&ids)).collect();
+    let names: Vec<String> = sides.iter().map(|side| side.name.clone()).collect();
+    for side in &mut sides {
+        let (id, several) = (id(side), names.iter().filter(|name| **name == side.name).count() > 1);
+        if let Some(short) = short.get(&id).filter(|_| several && side.name != id) {
+            side.name = format!("{} ({short})", side.name);
+        }
+    }
+    sides
 }
 
 fn name(selector: &str, runs: &[RunDir]) -> String {

@@ -72,6 +72,28 @@ fn runs_that_share_a_label_are_repetitions() {
 }
 
 #[test]
+fn runs_of_one_label_are_told_apart_when_they_are_named_one_by_one() {
+    let laboratory = two();
+    laboratory.echo("after", 25);
+    let runs = std::fs::read_dir(laboratory.path("archive").join("runs")).unwrap();
+    let mut ids: Vec<String> =
+        runs.map(|run| run.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    ids.sort();
+    let arguments: Vec<&str> = ["compare"].into_iter().chain(ids.iter().map(String::as_str)).collect();
+    let styled = [&arguments[..], &["--style", "mmtests", "--format", "csv"]].concat();
+    let table = laboratory.good(&styled).out;
+    let means: Vec<&str> = table.lines().filter(|line| line.contains("Hmean")).collect();
+    let (one, other) = (&ids[1], &ids[2]);
+    let common = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let named = |id: &String| format!("after ({}", id.get(..=common).unwrap());
+    assert!(table.contains(&named(one)) && table.contains(&named(other)), "{table}");
+    assert!(
+        means.iter().any(|line| line.contains("50")) && means.iter().any(|line| line.contains("25")),
+        "{table}"
+    );
+}
+
+#[test]
 fn the_table_of_mmtests_its_ratios_and_its_notes() {
     let laboratory = two();
     let said = laboratory.good(&["compare", "before", "after", "--style", "mmtests", "--significance"]);

@@ -28,14 +28,11 @@ pub(super) struct Folded {
 /// The warnings, folded by kind, in the order in which the kinds first occur. What several comparisons of the same
 /// runs say is said once.
 pub(super) fn folded(comparisons: &[Comparison]) -> Vec<Folded> {
-    let mut kinds: IndexMap<&str, Vec<&Warning>> = IndexMap::new();
+    let mut kinds: IndexMap<&str, IndexMap<String, &Warning>> = IndexMap::new();
     for warning in comparisons.iter().flat_map(|comparison| &comparison.warnings) {
-        let kind = kinds.entry(warning.kind()).or_default();
-        if !kind.contains(&warning) {
-            kind.push(warning);
-        }
+        kinds.entry(warning.kind()).or_default().entry(warning.to_string()).or_insert(warning);
     }
-    kinds.into_values().filter_map(|found| fold(&found)).collect()
+    kinds.into_values().filter_map(|found| fold(&found.into_values().collect::<Vec<_>>())).collect()
 }
 
 fn fold(found: &[&Warning]) -> Option<Folded> {
