@@ -26,6 +26,7 @@ mod ring;
 pub mod tracefs;
 
 pub use error::IoError;
+pub use fiemap::{generation, uuid};
 pub use files::{identify, look};
 pub use mounts::{Mount, Mounts};
 pub use recorder::{IoTracer, Whose, check};

@@ -3,6 +3,7 @@
 pub mod flame;
 pub mod history;
 pub mod io;
+pub mod prefetch;
 pub mod slab;
 pub mod trace;
 pub mod vm;
@@ -123,6 +124,8 @@ pub enum Verb {
     Trace(trace::Trace),
     /// See what a program reads when it starts: files, metadata, disk requests
     Io(io::Io),
+    /// Learn what a program reads when it starts, and read it ahead
+    Prefetch(prefetch::Prefetch),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind

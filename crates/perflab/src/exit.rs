@@ -59,6 +59,7 @@ pub fn of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
         _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
+        _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
@@ -118,6 +119,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
             )
         )
         || error.is::<perflab_stacks::StacksError>()
+        || error.is::<perflab_prefetch::PrefetchError>()
         || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

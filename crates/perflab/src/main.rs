@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Launch(wanted) => return verbs::vm::launched(wanted),
         Verb::Terminal(wanted) => return verbs::vm::terminal(wanted),
         Verb::Vm(wanted) => verbs::vm::run(&Context::new(&arguments.global), wanted),
+        Verb::Prefetch(wanted) => verbs::prefetch::run(&Context::new(&arguments.global), wanted),
         _ => run(&arguments).map(ExitCode::from),
     };
     match done {
@@ -73,6 +74,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Agent(wanted) => verbs::agent::run(&context, wanted),
         Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
         // Taken by `main`: their exit codes are their own.
-        Verb::Load(_) | Verb::Launch(_) | Verb::Terminal(_) | Verb::Vm(_) => Ok(Exit::Fine),
+        Verb::Load(_) | Verb::Launch(_) | Verb::Terminal(_) | Verb::Vm(_) | Verb::Prefetch(_) => {
+            Ok(Exit::Fine)
+        }
     }
 }

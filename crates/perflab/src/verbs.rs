@@ -13,6 +13,7 @@ pub mod io;
 pub mod kernel;
 pub mod laboratory;
 pub mod plan;
+pub mod prefetch;
 pub mod recording;
 pub mod report;
 pub mod run;

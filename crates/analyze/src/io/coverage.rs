@@ -112,8 +112,7 @@ pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
         let mut sector = event.first;
         let end = event.first + event.count;
         while sector < end {
-            // To the end of this 4 KiB block of the disk.
-            let next = ((sector / BLOCK + 1) * BLOCK).min(end);
+            let next = boundary(&map, event.device, sector).min(end);
             let block = one(event, (sector, next), &map, &needed, known, begin, recording.told.begun);
             *found.bytes.entry(block.status).or_default() += (next - sector) * SECTOR;
             add(&mut found.blocks, block);
@@ -124,6 +123,25 @@ pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
     let read = answers.filter(|event| event.name.as_deref().is_some_and(|flags| flags.starts_with('R')));
     found.delivered = read.map(|event| event.count * SECTOR).sum();
     found
+}
+
+/// Where the page of a file, or the 4 KiB of a disk, ends that a sector lies in: pages need not lie on such bounds of the
+/// disk, where a file system has smaller blocks.
+fn boundary(map: &DiskMap<'_>, disk: Device, sector: u64) -> u64 {
+    let block = (sector / BLOCK + 1) * BLOCK;
+    match owner(map, disk, sector * SECTOR) {
+        Some((from, Owned { end, owner: Owner::File(_, logical) })) => {
+            let inside = (logical + sector * SECTOR - from) % PAGE;
+            (sector + (PAGE - inside) / SECTOR).min(end / SECTOR).max(sector + 1)
+        }
+        _ => block,
+    }
+}
+
+/// Whose a byte of a disk is, and where the stretch begins.
+fn owner<'a>(map: &DiskMap<'a>, disk: Device, byte: u64) -> Option<(u64, Owned<'a>)> {
+    let (from, owned) = map.get(&disk)?.range(..=byte).next_back()?;
+    (byte < owned.end).then_some((*from, *owned))
 }
 
 /// Sectors of a 4 KiB block.
@@ -169,8 +187,7 @@ fn one(
     begun: Nanos,
 ) -> Block {
     let byte = sector * SECTOR;
-    let owned = map.get(&event.device).and_then(|disk| disk.range(..=byte).next_back());
-    let owned = owned.filter(|(_, owned)| byte < owned.end);
+    let owned = owner(map, event.device, byte);
     let traced = known.blocks.get(&event.device).is_some_and(|blocks| blocks.contains(byte / PAGE));
     let (status, file, name) = match owned {
         Some((from, Owned { owner: Owner::File(file, logical), .. })) => {
@@ -186,7 +203,7 @@ fn one(
             (status, Some((file.inode, page)), file.path.clone().unwrap_or_default())
         }
         Some((_, Owned { owner: Owner::Metadata(class), .. })) => {
-            (if traced { Status::Found } else { Status::Metadata }, None, class_name(*class).to_owned())
+            (if traced { Status::Found } else { Status::Metadata }, None, class_name(class).to_owned())
         }
         None => (if traced { Status::Found } else { Status::Unknown }, None, String::new()),
     };

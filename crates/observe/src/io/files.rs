@@ -132,7 +132,7 @@ fn asked(device: Device, inode: u64, file: &File, path: Option<PathBuf>) -> IoFi
     IoFile {
         device,
         inode,
-        generation: fiemap::generation(file).ok(),
+        generation: fiemap::generation(file),
         class,
         path: path.map(|path| path.display().to_string()),
         size: found.as_ref().map_or(0, fs::Metadata::len),

@@ -1,6 +1,7 @@
 //! `perflab io`
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -18,6 +19,8 @@ pub enum IoVerb {
     Record(Record),
     /// Show what was read: by file, by directory, over time, over the disk
     Show(Show),
+    /// Hold what was read against a prefetch trace: found, missing, read around, metadata
+    Coverage(Coverage),
     /// Write disk requests as blkparse prints them
     Export(Export),
 }
@@ -82,6 +85,19 @@ pub struct Show {
     /// How many rows; with time and disk, how many stretches
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+}
+
+/// `perflab io coverage`
+#[derive(Debug, Args)]
+pub struct Coverage {
+    #[command(flatten)]
+    pub which: Which,
+    /// The prefetch trace: a file, or a program that one was learnt for
+    #[arg(long, value_name = "FILE|PROGRAM")]
+    pub trace: PathBuf,
+    /// Every stretch of blocks with its status, in place of the sums
+    #[arg(long)]
+    pub blocks: bool,
 }
 
 /// `perflab io export`

@@ -10,7 +10,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("observe", &["model", "stacks"]),
     ("workload", &["model"]),
     ("archive", &["model", "stacks"]),
-    ("conduct", &["model", "stacks", "observe", "workload"]),
+    ("prefetch", &["model", "observe"]),
+    ("conduct", &["model", "stacks", "observe", "workload", "prefetch"]),
     ("analyze", &["model", "stats", "archive"]),
     ("present", &["model", "analyze", "archive"]),
 ];

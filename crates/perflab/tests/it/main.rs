@@ -14,6 +14,7 @@ mod image;
 mod interrupted;
 mod io;
 mod laboratory;
+mod prefetch;
 mod quickstart;
 mod runs;
 mod slab;

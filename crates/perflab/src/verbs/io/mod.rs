@@ -1,5 +1,6 @@
 //! `perflab io`
 
+mod coverage;
 mod export;
 mod record;
 mod show;
@@ -15,6 +16,7 @@ pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
     match verb {
         IoVerb::Record(wanted) => record::record(context, wanted),
         IoVerb::Show(wanted) => show::show(context, wanted),
+        IoVerb::Coverage(wanted) => coverage::coverage(context, wanted),
         IoVerb::Export(wanted) => export::export(context, wanted),
     }
 }

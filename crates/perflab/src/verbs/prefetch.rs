@@ -1,0 +1,41 @@
+//! `perflab prefetch`
+
+mod known;
+mod learn;
+mod replay;
+mod show;
+
+use std::process::ExitCode;
+
+use perflab_prefetch::{Policy, Store};
+
+use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
+use crate::context::Context;
+
+pub use known::known;
+
+/// Carries out a verb. A program that was started gives the exit code.
+pub fn run(context: &Context, wanted: &Prefetch) -> anyhow::Result<ExitCode> {
+    let store = Store::locate(wanted.store.as_deref());
+    match &wanted.verb {
+        PrefetchVerb::Learn(wanted) => learn::learn(context, &store, wanted),
+        PrefetchVerb::Replay(wanted) => replay::replay(context, &store, wanted),
+        PrefetchVerb::Show(wanted) => show::show(context, &store, wanted).map(ExitCode::from),
+        PrefetchVerb::Forget(wanted) => show::forget(context, &store, wanted).map(ExitCode::from),
+    }
+}
+
+fn policy(name: PolicyName) -> Policy {
+    match name {
+        PolicyName::Last => Policy::Last,
+        PolicyName::Intersection => Policy::Intersection,
+        PolicyName::Union => Policy::Union,
+    }
+}
+
+/// The exit code of a program that was started here, as a shell would give it.
+fn code(status: std::process::ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt as _;
+    let signal = status.signal().map(|signal| 128 + signal);
+    ExitCode::from(status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}

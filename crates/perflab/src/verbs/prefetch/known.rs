@@ -1,0 +1,47 @@
+//! What a trace would bring, for `perflab io coverage`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use perflab_model::io::{Device, Runs};
+use perflab_prefetch::{Policy, Store, combine, file, store};
+
+/// Pages and blocks of a trace: of a file, or of a program in the usual store.
+pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
+    let found = match file::read(trace) {
+        Ok(known) => known,
+        Err(error) => match store::program(trace.as_os_str()) {
+            Ok(program) => Store::locate(None).get(&program)?,
+            Err(_) => return Err(error.into()),
+        },
+    };
+    let start = combine(&found, Policy::Last);
+    let mut known = perflab_analyze::io::Known::default();
+    let Some(start) = start else { return Ok(known) };
+    // Devices may have other numbers by now: they are those of where the file systems are mounted.
+    let devices: HashMap<usize, Device> = start
+        .systems
+        .iter()
+        .enumerate()
+        .map(|(at, system)| (at, now(&system.place).unwrap_or(system.device)))
+        .collect();
+    for file in start.files {
+        let device = devices.get(&file.system).copied().unwrap_or_default();
+        known.files.insert((device, file.inode), file.pages);
+    }
+    for (at, system) in start.systems.iter().enumerate() {
+        let device = devices.get(&at).copied().unwrap_or_default();
+        let (disk, first) = perflab_observe::io::mounts::partition(device)
+            .map_or((device, 0), |partition| (partition.disk, partition.start / perflab_model::io::PAGE));
+        let blocks: Runs = system.metadata.iter().map(|(page, count)| (page + first, count)).collect();
+        let all = known.blocks.entry(disk).or_default();
+        *all = all.union(&blocks);
+    }
+    Ok(known)
+}
+
+fn now(place: &str) -> Option<Device> {
+    let about = std::fs::metadata(place).ok()?;
+    let device = std::os::unix::fs::MetadataExt::dev(&about);
+    Some(Device::new(rustix::fs::major(device), rustix::fs::minor(device)))
+}

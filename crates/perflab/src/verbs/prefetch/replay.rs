@@ -1,0 +1,185 @@
+//! `perflab prefetch replay`
+
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use perflab_model::io::PAGE;
+use perflab_model::{Bytes, Nanos};
+use perflab_prefetch::{Budget, Order, Part, Plan, Replayed, Start, Store, combine, plan, store};
+
+use crate::arguments::prefetch::{Mode, OrderName, Replay};
+use crate::context::Context;
+use crate::exit::Usage;
+
+/// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
+/// condition.
+pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Result<ExitCode> {
+    let (word, rest) =
+        wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
+    let program = store::program(word)?;
+    let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
+    let rate = size("--io", wanted.io.as_deref())?;
+    let rules = Rules { mode: wanted.mode, order: order(wanted.order), memory, budget: Budget { rate } };
+    let start = match store.get(&program) {
+        Ok(known) => combine(&known, super::policy(wanted.policy)),
+        Err(error) if wanted.no_start => return Err(error.into()),
+        Err(error) => {
+            eprintln!("warning: nothing is read ahead: {error}");
+            None
+        }
+    };
+    let reading = start.map(|start| prepare(start, rules));
+    let reading = reading.map(Reading::before);
+    if wanted.no_start {
+        reading.into_iter().for_each(|reading| say(context, &reading.finish()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut child =
+        Command::new(word).args(rest).spawn().with_context(|| format!("cannot start {}", word.display()))?;
+    let reading = reading.map(Reading::beside);
+    let status = child.wait()?;
+    // What was not read by then is not needed.
+    reading.into_iter().for_each(|reading| say(context, &reading.stop()));
+    Ok(super::code(status))
+}
+
+/// How it is read ahead.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// when
+    pub mode: Mode,
+    /// in which order
+    pub order: Order,
+    /// bytes at most
+    pub memory: u64,
+    /// and how fast
+    pub budget: Budget,
+}
+
+/// Reading ahead, before and beside a program.
+pub struct Reading {
+    start: Arc<Start>,
+    rules: Rules,
+    stop: Arc<AtomicBool>,
+    done: Replayed,
+    beside: Option<JoinHandle<Replayed>>,
+}
+
+/// Nothing is read yet.
+pub fn prepare(start: Start, rules: Rules) -> Reading {
+    let stop = Arc::new(AtomicBool::new(false));
+    Reading { start: Arc::new(start), rules, stop, done: Replayed::default(), beside: None }
+}
+
+impl Reading {
+    /// Reads what is to be there before the program starts, and waits for it.
+    pub fn before(mut self) -> Self {
+        self.done = read(&self.start, self.rules, 0, &self.stop);
+        self
+    }
+
+    /// Begins to read the rest, and does not wait.
+    pub fn beside(mut self) -> Self {
+        let (start, stop) = (Arc::clone(&self.start), Arc::clone(&self.stop));
+        let rules = self.rules;
+        self.beside = Some(std::thread::spawn(move || read(&start, rules, 1, &stop)));
+        self
+    }
+
+    /// Reads to the end.
+    pub fn finish(mut self) -> Replayed {
+        if self.beside.is_none() {
+            self = self.beside();
+        }
+        self.joined()
+    }
+
+    /// Stops reading.
+    pub fn stop(self) -> Replayed {
+        self.stop.store(true, Ordering::Relaxed);
+        self.joined()
+    }
+
+    fn joined(mut self) -> Replayed {
+        let rest = self.beside.take().and_then(|beside| beside.join().ok()).unwrap_or_default();
+        let done = self.done;
+        Replayed {
+            pages: done.pages + rest.pages,
+            metadata: done.metadata + rest.metadata,
+            files: done.files + rest.files,
+            skipped: done.skipped + rest.skipped,
+            by_name: done.by_name.max(rest.by_name),
+            foreign: if done.foreign.is_empty() { rest.foreign } else { done.foreign },
+            nanos: done.nanos,
+        }
+    }
+}
+
+/// What of a plan a mode reads before the program starts, and what beside it.
+fn parts(mode: Mode, plan: &Plan<'_>) -> [Part; 2] {
+    let (all, early) = (plan.steps.len(), plan.early);
+    let nothing = || Part { metadata: false, steps: 0..0 };
+    match mode {
+        Mode::Sync => [Part { metadata: true, steps: 0..all }, nothing()],
+        Mode::Async => [nothing(), Part { metadata: true, steps: 0..all }],
+        Mode::Staged => {
+            [Part { metadata: true, steps: 0..early }, Part { metadata: false, steps: early..all }]
+        }
+    }
+}
+
+fn read(start: &Start, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
+    let staged = plan(start, rules.order, rules.memory);
+    let plan = if rules.mode == Mode::Staged { staged } else { staged.swept(rules.order) };
+    let part = parts(rules.mode, &plan).into_iter().nth(which);
+    match part.filter(|part| part.metadata || !part.steps.is_empty()) {
+        Some(part) => perflab_prefetch::replay(&plan, part, rules.budget, stop),
+        None => Replayed::default(),
+    }
+}
+
+fn order(name: OrderName) -> Order {
+    match name {
+        OrderName::Block => Order::Block,
+        OrderName::Inode => Order::Inode,
+        OrderName::Access => Order::Access,
+    }
+}
+
+fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usage> {
+    let parse = |text| Bytes::parse(text).map(|bytes| bytes.0);
+    text.map(parse)
+        .transpose()
+        .map_err(|error| Usage::new(format!("{option}: {error}"), "for example 512MiB"))
+}
+
+/// Reading ahead must not push out what others need.
+pub fn half_of_free(context: &Context) -> anyhow::Result<u64> {
+    let path = context.root.path("/proc/meminfo");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.context("/proc/meminfo has no MemAvailable")? * 1024 / 2)
+}
+
+fn say(context: &Context, done: &Replayed) {
+    context.say(format!(
+        "read ahead: {} of {} files, {} of metadata; {} before the start",
+        Bytes(done.pages * PAGE),
+        done.files,
+        Bytes(done.metadata * PAGE),
+        Nanos(done.nanos),
+    ));
+    if done.skipped > 0 {
+        context.say(format!("{} files have changed, are gone, or may not be opened", done.skipped));
+    }
+    if done.by_name > 0 {
+        context.say("a disk cannot be opened: its file system's own blocks come when names are looked up");
+    }
+    for place in &done.foreign {
+        context.say(format!("{place} is another file system now, or not mounted: nothing of it was read"));
+    }
+}

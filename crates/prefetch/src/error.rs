@@ -1,0 +1,71 @@
+//! What can go wrong with a trace: always with the file, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a trace cannot be used or made.
+#[derive(Debug, thiserror::Error)]
+pub enum PrefetchError {
+    /// A file cannot be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// `read`, `write`, `create`, `remove`
+        what: &'static str,
+        /// the file
+        path: PathBuf,
+        /// what the system said
+        source: io::Error,
+    },
+    /// The file is no trace of ours.
+    #[error("{} is no prefetch trace of perflab: it does not begin with {magic}", path.display())]
+    Foreign {
+        /// the file
+        path: PathBuf,
+        /// how it should begin
+        magic: &'static str,
+    },
+    /// The file is a trace, and was changed or cut since it was written.
+    #[error("{} is damaged: {reason}; `perflab prefetch learn` makes it anew", path.display())]
+    Damaged {
+        /// the file
+        path: PathBuf,
+        /// what is wrong
+        reason: String,
+    },
+    /// A newer perflab wrote it.
+    #[error("{} is of format {found}, and this perflab reads up to {known}: update perflab, or learn anew", path.display())]
+    Newer {
+        /// the file
+        path: PathBuf,
+        /// its version
+        found: u32,
+        /// ours
+        known: u32,
+    },
+    /// Nothing was learnt for the program.
+    #[error("nothing was learnt for {program} yet; `perflab prefetch learn -- {program}` does it ({} was looked for)", path.display())]
+    Unknown {
+        /// the program
+        program: String,
+        /// the file that would hold it
+        path: PathBuf,
+    },
+    /// A recording that saw next to nothing: a good trace is not replaced by it.
+    #[error("the start read nothing that could be read ahead ({seen} pages); {advice}")]
+    Empty {
+        /// pages that were seen
+        seen: u64,
+        /// what to do
+        advice: &'static str,
+    },
+    /// The program is not there.
+    #[error("there is no program `{0}`, neither here nor in PATH")]
+    NoProgram(String),
+}
+
+impl PrefetchError {
+    pub(crate) fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| PrefetchError::Io { what, path, source }
+    }
+}

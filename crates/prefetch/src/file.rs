@@ -1,0 +1,65 @@
+//! The trace on disk: a magic word, a version, a checksum, and what is known as compressed JSON. Written beside its place and
+//! renamed, so that a full disk or a kill leaves the old one.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::PrefetchError;
+use crate::trace::Known;
+
+const MAGIC: &str = "PLPREFET";
+const VERSION: u32 = 1;
+const SUM: usize = 16;
+const HEAD: usize = MAGIC.len() + 4 + SUM;
+/// No trace is longer unpacked: 100,000 files are 30 MB.
+const LONGEST: usize = 256 << 20;
+
+/// Reads a trace.
+///
+/// # Errors
+/// A file that is missing, foreign, damaged or newer, each named as such.
+pub fn read(path: &Path) -> Result<Known, PrefetchError> {
+    let bytes = fs::read(path).map_err(PrefetchError::io("read", path))?;
+    let damaged = |reason: &str| PrefetchError::Damaged { path: path.into(), reason: reason.into() };
+    if !bytes.starts_with(MAGIC.as_bytes()) {
+        return Err(PrefetchError::Foreign { path: path.into(), magic: MAGIC });
+    }
+    let version = bytes.get(MAGIC.len()..MAGIC.len() + 4).and_then(|version| version.try_into().ok());
+    let found = u32::from_le_bytes(version.ok_or_else(|| damaged("it ends within its head"))?);
+    if found > VERSION {
+        return Err(PrefetchError::Newer { path: path.into(), found, known: VERSION });
+    }
+    let sum = bytes.get(HEAD - SUM..HEAD).ok_or_else(|| damaged("it ends within its head"))?;
+    let body = bytes.get(HEAD..).unwrap_or_default();
+    if checksum(body) != sum {
+        return Err(damaged("its checksum is another one"));
+    }
+    let text = zstd::bulk::decompress(body, LONGEST).map_err(|error| damaged(&error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Writes a trace.
+///
+/// # Errors
+/// A folder that cannot be written, a full disk; the old trace stands then.
+pub fn write(path: &Path, known: &Known) -> Result<(), PrefetchError> {
+    let failed = || PrefetchError::io("write", path);
+    let text = serde_json::to_vec(known).map_err(|error| failed()(error.into()))?;
+    let body = zstd::bulk::compress(&text, 9).map_err(failed())?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed())?;
+    for part in [MAGIC.as_bytes(), &VERSION.to_le_bytes(), &checksum(&body), &body] {
+        file.write_all(part).map_err(failed())?;
+    }
+    file.as_file().sync_all().map_err(failed())?;
+    file.persist(path).map(drop).map_err(|error| failed()(error.error))
+}
+
+fn checksum(body: &[u8]) -> [u8; SUM] {
+    let mut sum = [0; SUM];
+    sum.iter_mut().zip(Sha256::digest(body)).for_each(|(to, from)| *to = from);
+    sum
+}

@@ -1,0 +1,35 @@
+//! Learns what an application reads when it starts, and reads it ahead the next time.
+//!
+//! Owns the trace of an application: what it is made of, how several starts become one, when it is stale, its file, and
+//! how it is replayed. Refuses to trace (that is `observe`), to measure what it brings (`conduct`), and ever to write to a
+//! file of a trace or to open one that its caller could not have opened: files are opened by name, as who calls.
+//!
+//! | module | the user's noun |
+//! |---|---|
+//! | [`trace`] | what one start read, and the starts that are remembered of a program |
+//! | [`mod@learn`] | from a recording to a start |
+//! | [`residency`] | the same without root: what of your own files is in memory afterwards |
+//! | [`policy`] | from several starts to what is read ahead; ageing |
+//! | [`file`](mod@file) | the trace on disk: versioned, with a checksum |
+//! | [`store`] | where traces lie, one a program |
+//! | [`plan`] | what is to be read, in which order |
+//! | [`replay`] | reading it |
+
+pub mod error;
+pub mod file;
+mod kernel;
+pub mod learn;
+pub mod plan;
+pub mod policy;
+pub mod replay;
+pub mod residency;
+pub mod store;
+pub mod trace;
+
+pub use error::PrefetchError;
+pub use learn::learn;
+pub use plan::{Order, Plan, plan};
+pub use policy::{Policy, combine};
+pub use replay::{Budget, Part, Replayed, replay};
+pub use store::Store;
+pub use trace::{FileSystem, Known, Source, Start, TracedFile};

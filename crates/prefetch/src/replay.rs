@@ -1,0 +1,229 @@
+//! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
+//! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use perflab_model::io::{Device, PAGE, Runs};
+use perflab_observe::io::mounts;
+use rustix::fs::OFlags;
+
+use crate::kernel::readahead;
+use crate::plan::{Plan, Step};
+use crate::trace::FileSystem;
+
+/// The kernel reads no more than a device's window at once, which is seldom smaller.
+const PIECE: u64 = 128 << 10;
+/// Pages of one request, of which one is waited for.
+const TOUCHED: u64 = PIECE / PAGE;
+/// Files that are open at once, well below the usual limit of 1024.
+const OPEN: usize = 256;
+/// Threads on disks that do several things at once.
+const THREADS: usize = 4;
+
+/// What may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// bytes a second at most; none is no limit
+    pub rate: Option<u64>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// pages of files that were asked for
+    pub pages: u64,
+    /// pages of file systems' own blocks that were
+    pub metadata: u64,
+    /// files that were read
+    pub files: usize,
+    /// files that are others now, gone, or not ours to open
+    pub skipped: usize,
+    /// file systems whose own blocks could not be read through their device: names were looked up instead
+    pub by_name: usize,
+    /// file systems that are not mounted where they were, or are others now
+    pub foreign: Vec<String>,
+    /// time until everything that was to be waited for had come
+    pub nanos: u64,
+}
+
+/// What of a plan is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// the file systems' own blocks, first
+    pub metadata: bool,
+    /// these of its steps
+    pub steps: std::ops::Range<usize>,
+}
+
+/// Reads a part of a plan, and waits for it to have come. Ends early when `stop` is set.
+pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) -> Replayed {
+    let begun = Instant::now();
+    let mut done = Replayed::default();
+    let systems: Vec<Option<Here>> =
+        plan.start.systems.iter().map(|system| here(system, &mut done)).collect();
+    if part.metadata {
+        for (system, here) in plan.start.systems.iter().zip(&systems) {
+            if let Some(here) = here {
+                metadata(system, here, &mut done);
+            }
+        }
+    }
+    let pace = Pace { begun, rate: budget.rate };
+    let rotates = systems.iter().flatten().any(|here| here.rotates);
+    let wanted: Vec<&Step<'_>> = plan.steps.get(part.steps).unwrap_or_default().iter().collect();
+    let usable = |step: &&&Step<'_>| systems.get(step.file.system).is_some_and(Option::is_some);
+    let (steps, lost): (Vec<&Step<'_>>, Vec<&Step<'_>>) = wanted.iter().partition(usable);
+    done.skipped += lost.len();
+    for batch in steps.chunks(OPEN) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let threads = if rotates { 1 } else { THREADS };
+        let (files, pages) = read(batch, threads, &pace, done.pages, stop);
+        done.files += files;
+        done.skipped += batch.len() - files;
+        done.pages += pages;
+    }
+    done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    done
+}
+
+/// A file system as it is mounted now.
+struct Here {
+    device: Device,
+    rotates: bool,
+}
+
+/// A file system that is mounted where it was, and is the same one.
+fn here(system: &FileSystem, done: &mut Replayed) -> Option<Here> {
+    let folder = File::open(&system.place).ok();
+    let uuid = folder.as_ref().and_then(perflab_observe::io::uuid);
+    let about = folder.and_then(|folder| folder.metadata().ok());
+    let same = about.is_some() && uuid == system.uuid;
+    let device = about.filter(|_| same).map(|about| device(&about));
+    if device.is_none() {
+        done.foreign.push(system.place.clone());
+    }
+    let rotates = |device| mounts::rotates(device).unwrap_or(false);
+    device.map(|device| Here { device, rotates: rotates(device) })
+}
+
+fn device(about: &Metadata) -> Device {
+    Device::new(rustix::fs::major(about.dev()), rustix::fs::minor(about.dev()))
+}
+
+/// A file system's own blocks come through its device, in the order of the disk, and are waited for: every later step needs
+/// them. Where the device cannot be opened, opening files by name reads most of them.
+fn metadata(system: &FileSystem, here: &Here, done: &mut Replayed) {
+    if system.metadata.is_empty() {
+        return;
+    }
+    let opened = mounts::node(here.device).and_then(|node| open(&node).ok());
+    match opened {
+        Some(node) => {
+            ask(&node, &system.metadata, &mut |_| true);
+            wait(&node, &system.metadata);
+            done.metadata += system.metadata.pages();
+        }
+        None => done.by_name += 1,
+    }
+}
+
+/// Opens, asks for everything, then waits for everything: in this order, so that the disk always has something to do.
+fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, before: u64, stop: &AtomicBool) -> (usize, u64) {
+    let next = AtomicUsize::new(0);
+    let asked = std::sync::atomic::AtomicU64::new(before);
+    let work = || {
+        let mut opened = Vec::new();
+        while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Ok(file) = traced(step) else { continue };
+            ask(&file, &step.pages, &mut |pages| {
+                pace.wait((asked.fetch_add(pages, Ordering::Relaxed) + pages) * PAGE, stop);
+                !stop.load(Ordering::Relaxed)
+            });
+            opened.push((file, &step.pages));
+        }
+        for (file, pages) in opened.iter().filter(|_| !stop.load(Ordering::Relaxed)) {
+            wait(file, pages);
+        }
+        opened.len()
+    };
+    let files = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work() + others.into_iter().filter_map(|other| other.join().ok()).sum::<usize>()
+    });
+    (files, asked.load(Ordering::Relaxed) - before)
+}
+
+/// The file of a step, if it is still the one that was traced.
+fn traced(step: &Step<'_>) -> io::Result<File> {
+    let known = step.file;
+    let file = open(Path::new(&known.path))?;
+    let about = file.metadata()?;
+    let changed = about.mtime().saturating_mul(1_000_000_000) + about.mtime_nsec();
+    let same = about.is_file()
+        && (about.ino(), about.len(), changed) == (known.inode, known.size, known.changed)
+        && known
+            .generation
+            .is_none_or(|known| perflab_observe::io::generation(&file).is_none_or(|now| now == known));
+    if same { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// For reading, and leaving no trace of it where that is allowed; never waiting for the other end of a pipe, and closed in
+/// whatever program is started meanwhile.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    with(flags | OFlags::NOATIME).or_else(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => with(flags),
+        _ => Err(error),
+    })
+}
+
+/// Asks for runs in pieces; `go_on` hears of the pages of each.
+fn ask(file: &File, pages: &Runs, go_on: &mut dyn FnMut(u64) -> bool) {
+    for (first, count) in pages.iter() {
+        let (mut at, end) = (first * PAGE, (first + count) * PAGE);
+        while at < end {
+            let length = PIECE.min(end - at);
+            // What cannot be read ahead will be read by the program, which knows better what to do about it.
+            let _ = readahead(file, at, length);
+            if !go_on(length / PAGE) {
+                return;
+            }
+            at += length;
+        }
+    }
+}
+
+/// Waits until runs have come, by reading a byte of the last page of each request.
+fn wait(file: &File, pages: &Runs) {
+    let mut byte = [0];
+    for (first, count) in pages.iter() {
+        for last in (first..first + count).step_by(TOUCHED as usize) {
+            let page = (last + TOUCHED - 1).min(first + count - 1);
+            let _ = file.read_at(&mut byte, page * PAGE);
+        }
+    }
+}
+
+/// Keeps to a number of bytes a second.
+struct Pace {
+    begun: Instant,
+    rate: Option<u64>,
+}
+
+impl Pace {
+    fn wait(&self, bytes: u64, stop: &AtomicBool) {
+        let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return };
+        let due = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        while self.begun.elapsed() < due && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep((due - self.begun.elapsed().min(due)).min(Duration::from_millis(20)));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Where traces lie, one a program: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for others
+//! `$XDG_STATE_HOME/perflab/prefetch`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::trace::{Known, Start};
+use crate::{PrefetchError, file};
+
+const ENDING: &str = "prefetch";
+
+/// A folder of traces.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// The folder that is wanted, or the usual one. Nothing is made yet.
+    pub fn locate(explicit: Option<&Path>) -> Self {
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let usual = || match rustix::process::geteuid().is_root() {
+            true => PathBuf::from("/var/lib/perflab/prefetch"),
+            false => variable("XDG_STATE_HOME")
+                .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
+                .unwrap_or_else(std::env::temp_dir)
+                .join("perflab/prefetch"),
+        };
+        let folder =
+            explicit.map(PathBuf::from).or_else(|| variable("PERFLAB_PREFETCH")).unwrap_or_else(usual);
+        Store { folder }
+    }
+
+    /// The file of a program: readable by its name, told apart by its path.
+    pub fn path(&self, program: &Path) -> PathBuf {
+        let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let plain: String = name
+            .chars()
+            .filter(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(*letter))
+            .take(40)
+            .collect();
+        let digest = Sha256::digest(program.as_os_str().as_encoded_bytes());
+        let hash: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(format!("{plain}-{hash}.{ENDING}"))
+    }
+
+    /// What is known of a program.
+    ///
+    /// # Errors
+    /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read.
+    pub fn get(&self, program: &Path) -> Result<Known, PrefetchError> {
+        let path = self.path(program);
+        if !path.exists() {
+            return Err(PrefetchError::Unknown { program: program.display().to_string(), path });
+        }
+        file::read(&path)
+    }
+
+    /// Adds a start to what is known of a program; a trace that is damaged is replaced.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or written.
+    pub fn add(&self, program: &Path, start: Start) -> Result<PathBuf, PrefetchError> {
+        let fresh = || Known { program: program.display().to_string(), starts: Vec::new() };
+        let mut known = match self.get(program) {
+            Ok(known) => known,
+            Err(newer @ PrefetchError::Newer { .. }) => return Err(newer),
+            Err(_) => fresh(),
+        };
+        known.remember(start);
+        if !self.folder.is_dir() {
+            fs::create_dir_all(&self.folder).map_err(PrefetchError::io("create", &self.folder))?;
+            // What somebody starts, and when, is nobody else's business.
+            let private = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(&self.folder, private).map_err(PrefetchError::io("create", &self.folder))?;
+        }
+        let path = self.path(program);
+        file::write(&path, &known)?;
+        Ok(path)
+    }
+
+    /// Forgets a program. Whether there was something to forget.
+    ///
+    /// # Errors
+    /// A file that cannot be removed.
+    pub fn forget(&self, program: &Path) -> Result<bool, PrefetchError> {
+        let path = self.path(program);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(PrefetchError::io("remove", &path)(error)),
+        }
+    }
+
+    /// The files of all programs.
+    pub fn all(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut all: Vec<PathBuf> =
+            entries.filter(|path| path.extension().is_some_and(|ending| ending == ENDING)).collect();
+        all.sort();
+        all
+    }
+}
+
+/// The program that a word of a command means, as the shell would find it, without symbolic links.
+///
+/// # Errors
+/// [`PrefetchError::NoProgram`].
+pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
+    let path = Path::new(word);
+    let found = if word.as_encoded_bytes().contains(&b'/') {
+        path.is_file().then(|| path.to_path_buf())
+    } else {
+        let all = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&all).map(|folder| folder.join(path)).find(|path| path.is_file())
+    };
+    let found = found.and_then(|path| fs::canonicalize(path).ok());
+    found.ok_or_else(|| PrefetchError::NoProgram(path.display().to_string()))
+}

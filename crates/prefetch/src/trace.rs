@@ -1,0 +1,86 @@
+//! What one start of a program read, and the starts that are remembered of it.
+
+use perflab_model::io::{Device, Runs};
+use serde::{Deserialize, Serialize};
+
+/// How it is known what a start read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// every page was seen when it came
+    Traced,
+    /// what was in memory afterwards: pages that others brought count too, metadata are unknown
+    Residency,
+}
+
+/// A file system that files of a trace lie on. Its identity is its UUID: numbers of devices change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// its UUID as 32 hexadecimal digits; none where it tells none
+    pub uuid: Option<String>,
+    /// `ext4`
+    pub kind: String,
+    /// its device when it was learnt
+    pub device: Device,
+    /// where it was mounted then
+    pub place: String,
+    /// its own blocks that were read, in pages of its device
+    pub metadata: Runs,
+}
+
+/// What was read of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedFile {
+    /// index into the start's file systems
+    pub system: usize,
+    /// its number there
+    pub inode: u64,
+    /// changes when the number is given to another file
+    pub generation: Option<u32>,
+    /// bytes
+    pub size: u64,
+    /// when it was changed last, ns since 1970
+    pub changed: i64,
+    /// its name
+    pub path: String,
+    /// pages that were read
+    pub pages: Runs,
+    /// its place among the files, in the order in which they were first read
+    pub turn: u32,
+    /// where its first page lies on the disk, in bytes; none where unknown
+    pub place: Option<u64>,
+}
+
+/// One start of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// when, in seconds since 1970
+    pub when: u64,
+    /// how it is known
+    pub source: Source,
+    /// file systems that it read from
+    pub systems: Vec<FileSystem>,
+    /// files, in the order in which they were first read
+    pub files: Vec<TracedFile>,
+}
+
+impl Start {
+    /// Pages of files.
+    pub fn pages(&self) -> u64 {
+        self.files.iter().map(|file| file.pages.pages()).sum()
+    }
+
+    /// Pages of file systems' own blocks.
+    pub fn metadata(&self) -> u64 {
+        self.systems.iter().map(|system| system.metadata.pages()).sum()
+    }
+}
+
+/// Everything that is remembered of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// its path
+    pub program: String,
+    /// its latest starts, the oldest first
+    pub starts: Vec<Start>,
+}
