@@ -32,6 +32,8 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 1064.0;
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 904.0;
+/// How much wider than ours the letters of a page's own typeface may be.
+const WIDEST: f64 = 1.2;
 /// Pixels of the image for each scene unit.
 const SCALE: f64 = 2.0;
 /// Edge of an outlier's mark, in scene units.
@@ -141,7 +143,7 @@ impl<'a> Drawing<'a> {
         let mut marks = Vec::new();
         let mut x = 16.0;
         for (colour, name) in entries {
-            let width = 22.0 + crate::chart::font::width(&name, 12.0);
+            let width = 22.0 + WIDEST * crate::chart::font::width(&name, 12.0);
             marks.push(Mark::Rect {
                 at: Point { x, y: 42.0 },
                 width: 10.0,
