@@ -56,51 +56,27 @@ impl Pixels {
         self.cells.get(column * self.height + row).copied().unwrap_or(0) & COUNT
     }
 
-    /// The colour of every pixel, row by row; none where nothing is. A dot that is nearly alone is drawn three pixels
-    /// wide, over nothing but empty ones.
-    pub(super) fn colours(&self) -> Vec<Option<Rgb>> {
-        let shades = self.shades();
-        let shade = |cell: u32| {
-            let count = cell & COUNT;
-            let ink = ((cell >> 24) as usize).checked_sub(1)?;
-            shades.get(ink * SHADES + (count.ilog2() as usize).min(SHADES - 1)).copied()
+    /// The shade of every pixel, row by row: one more than its place in [`Pixels::shades`]; 0 where nothing is. A dot that
+    /// is nearly alone is drawn three pixels wide, over nothing but empty ones.
+    pub(super) fn indices(&self) -> Vec<u8> {
+        let mut out = vec![0; self.cells.len()];
+        let nothing = vec![0; self.height];
+        let column = |at: Option<usize>| {
+            let begin = at.map(|at| at * self.height);
+            begin.and_then(|begin| self.cells.get(begin..begin + self.height)).unwrap_or(&nothing)
         };
-        let mut out = vec![None; self.cells.len()];
-        for left in (0..self.width).step_by(TILE) {
-            for top in (0..self.height).step_by(TILE) {
-                for column in left..(left + TILE).min(self.width) {
-                    for row in top..(top + TILE).min(self.height) {
-                        let cell = self.cell(column, row);
-                        let seen = if cell & COUNT == 0 { self.neighbour(column, row) } else { cell };
-                        if let Some(pixel) =
-                            out.get_mut(row * self.width + column).filter(|_| seen & COUNT > 0)
-                        {
-                            *pixel = shade(seen);
-                        }
-                    }
-                }
+        for first in (0..self.width).step_by(TILE) {
+            for at in first..(first + TILE).min(self.width) {
+                let near = (column(at.checked_sub(1)), column(Some(at)), column(Some(at + 1)));
+                let places = out.iter_mut().skip(at).step_by(self.width.max(1));
+                places.zip(seen(near)).for_each(|(place, cell)| *place = shade(cell));
             }
         }
         out
     }
 
-    fn cell(&self, column: usize, row: usize) -> u32 {
-        self.cells.get(column * self.height + row).copied().unwrap_or(0)
-    }
-
-    /// A lonely dot beside an empty pixel: above, below, left or right of it.
-    fn neighbour(&self, column: usize, row: usize) -> u32 {
-        let near = [
-            (row > 0).then(|| self.cell(column, row - 1)),
-            (row + 1 < self.height).then(|| self.cell(column, row + 1)),
-            (column > 0).then(|| self.cell(column - 1, row)),
-            (column + 1 < self.width).then(|| self.cell(column + 1, row)),
-        ];
-        near.into_iter().flatten().filter(|cell| cell & COUNT > 0 && cell & COUNT <= 2).max().unwrap_or(0)
-    }
-
     /// Each ink from pale (one dot) to full.
-    fn shades(&self) -> Vec<Rgb> {
+    pub(super) fn shades(&self) -> Vec<Rgb> {
         let shade = |ink: Rgb, step: usize| {
             let part = 0.45 + 0.55 * step as f64 / (SHADES - 1) as f64;
             let mix = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * part).round() as u8;
@@ -114,12 +90,26 @@ impl Pixels {
         let shades = self.shades();
         let mut palette = vec![255, 255, 255];
         palette.extend(shades.iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
-        let place = |colour: &Option<Rgb>| {
-            colour.map_or(0, |colour| {
-                shades.iter().position(|shade| *shade == colour).map_or(0, |at| at as u8 + 1)
-            })
-        };
-        let indices: Vec<u8> = self.colours().iter().map(place).collect();
-        super::png::encode(self.width as u32, self.height as u32, &indices, Some((palette, vec![0])))
+        super::png::encode(self.width as u32, self.height as u32, &self.indices(), Some((palette, vec![0])))
+    }
+}
+
+/// What is seen of each cell of a column, with the columns beside it: itself, or a lonely dot above, below, left or right.
+fn seen<'a>((left, middle, right): (&'a [u32], &'a [u32], &'a [u32])) -> impl Iterator<Item = u32> + 'a {
+    let (mut above, mut cells) = (0, middle.iter().copied().peekable());
+    left.iter().zip(right).map_while(move |(left, right)| {
+        let cell = cells.next()?;
+        let below = cells.peek().copied().unwrap_or(0);
+        let near = [std::mem::replace(&mut above, cell), below, *left, *right];
+        let empty = cell == 0 && near != [0; 4];
+        Some(if empty { near.into_iter().filter(|cell| cell & COUNT <= 2).max().unwrap_or(0) } else { cell })
+    })
+}
+
+/// One more than the place of a cell's shade; 0 for an empty one.
+fn shade(cell: u32) -> u8 {
+    match (cell >> 24, cell & COUNT) {
+        (0, _) | (_, 0) => 0,
+        (ink, count) => ((ink as usize - 1) * SHADES + (count.ilog2() as usize).min(SHADES - 1) + 1) as u8,
     }
 }

@@ -38,8 +38,11 @@ pub(super) fn bytes(scene: &Scene) -> Result<Vec<u8>, ChartError> {
     for mark in &scene.marks {
         draw(&mut pixmap, mark, face.as_ref());
     }
-    let opaque = |pixel: &[u8]| [0, 1, 2].map(|at| pixel.get(at).copied().unwrap_or(0));
-    let rgb: Vec<u8> = pixmap.data().chunks_exact(4).flat_map(opaque).collect();
+    // All is opaque: three of four bytes, without a check for each.
+    let mut rgb = vec![0; pixmap.data().len() / 4 * 3];
+    for (to, pixel) in rgb.chunks_exact_mut(3).zip(pixmap.data().chunks_exact(4)) {
+        to.copy_from_slice(pixel.split_at(3).0);
+    }
     encode(pixmap.width(), pixmap.height(), &rgb, None)
 }
 
@@ -71,15 +74,20 @@ fn dots(pixmap: &mut Pixmap, at: Point, grid: &Pixels) {
     let (left, top) =
         ((at.x * f64::from(SCALE)).round() as usize, (at.y * f64::from(SCALE)).round() as usize);
     let (width, height) = (pixmap.width() as usize, pixmap.height() as usize);
-    let colours = grid.colours();
-    for (row, line) in colours.chunks_exact(grid.width().max(1)).enumerate().take(height.saturating_sub(top))
-    {
+    let shades = grid.shades();
+    let inks: Vec<_> = shades
+        .iter()
+        .map(|ink| tiny_skia::ColorU8::from_rgba(ink.0, ink.1, ink.2, 255).premultiply())
+        .collect();
+    let indices = grid.indices();
+    let lines = indices.chunks_exact(grid.width().max(1)).take(height.saturating_sub(top));
+    for (row, line) in lines.enumerate() {
         let first = (top + row) * width + left;
         let room = width.saturating_sub(left);
         let Some(target) = pixmap.pixels_mut().get_mut(first..first + room.min(line.len())) else { return };
-        for (pixel, colour) in target.iter_mut().zip(line) {
-            if let Some(colour) = colour {
-                *pixel = tiny_skia::ColorU8::from_rgba(colour.0, colour.1, colour.2, 255).premultiply();
+        for (pixel, index) in target.iter_mut().zip(line).filter(|(_, index)| **index > 0) {
+            if let Some(ink) = inks.get(usize::from(*index) - 1) {
+                *pixel = *ink;
             }
         }
     }

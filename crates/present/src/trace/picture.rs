@@ -76,6 +76,7 @@ struct Drawing<'a> {
     scale: Scale,
     axis: Option<&'a Sparse>,
     last: i64,
+    columns: Columns,
 }
 
 impl<'a> Drawing<'a> {
@@ -86,7 +87,9 @@ impl<'a> Drawing<'a> {
         let axis = named.filter(|numbers| numbers.len() == operations.len());
         let last = axis
             .map_or(operations.len() as i64, |axis| axis.iter().map(|(_, value)| value).max().unwrap_or(1));
-        Drawing { operations, report, wanted, scale, axis, last: last.max(1) }
+        let last = last.max(1);
+        let columns = Columns::new(last as u64, pixels(RIGHT - LEFT) as u64 - 1);
+        Drawing { operations, report, wanted, scale, axis, last, columns }
     }
 
     fn frame(&self) -> Vec<Mark> {
@@ -219,9 +222,33 @@ impl<'a> Drawing<'a> {
         self.across(value)
     }
 
+    #[inline]
     fn across(&self, value: i64) -> usize {
-        let last = pixels(RIGHT - LEFT) as i64 - 1;
-        ((i128::from(value.max(0)) * i128::from(last)) / i128::from(self.last)) as usize
+        self.columns.of(value.max(0) as u64)
+    }
+}
+
+/// From values to columns of pixels: `value * most / last`, without a division where that is exact.
+struct Columns {
+    last: u64,
+    most: u64,
+    /// `most / last`, rounded up, in fractions of 2^64; none where values are too large for it to be exact
+    slope: Option<u128>,
+}
+
+impl Columns {
+    fn new(last: u64, most: u64) -> Self {
+        // Rounding up makes a product too large by less than value / 2^64, which must stay below 1 / last.
+        let slope = (last < 1 << 31).then(|| ((u128::from(most) << 64) / u128::from(last)) + 1);
+        Columns { last, most, slope }
+    }
+
+    #[inline]
+    fn of(&self, value: u64) -> usize {
+        match self.slope {
+            Some(slope) if value <= self.last => ((u128::from(value) * slope) >> 64) as usize,
+            _ => ((u128::from(value) * u128::from(self.most)) / u128::from(self.last)) as usize,
+        }
     }
 }
 
@@ -266,4 +293,21 @@ fn label(x: f64, y: f64, size: f64, anchor: Anchor, text: String) -> Mark {
 fn rule(from: (f64, f64), to: (f64, f64)) -> Mark {
     let points = [from, to].map(|(x, y)| Point { x, y }).to_vec();
     Mark::Line { points, ink: Ink::Grid, width: 1.0, dashed: false, title: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Columns;
+
+    proptest! {
+        #[test]
+        fn columns_are_those_of_a_division(last in 1_u64..1 << 40, part in 0_u64..1 << 40, most in 1_u64..4000) {
+            let value = part % (last + 1);
+            let wanted = u128::from(value) * u128::from(most) / u128::from(last);
+            prop_assert_eq!(Columns::new(last, most).of(value) as u128, wanted);
+            prop_assert_eq!(Columns::new(last, most).of(last) as u64, most);
+        }
+    }
 }
