@@ -41,6 +41,8 @@ pub struct Orders {
     pub root: Root,
     /// What for.
     pub work: Work,
+    /// The host's port that the agent calls over vsock; a port of virtio-serial where there is none.
+    pub vsock: Option<u32>,
 }
 
 /// What `/` is in the guest.

@@ -13,6 +13,7 @@
 //! | [`guest`] | a running one |
 //! | [`mod@boot`] | the way there, with a deadline that knows how loaded the host is |
 //! | `share` | the host's root, read-only |
+//! | [`vsock`] | the other way to its agent |
 //! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
 //! | [`launch`] | processes that end with their parent |
 //! | [`running`] | which guests there are |
@@ -27,6 +28,7 @@ mod pin;
 mod qmp;
 pub mod running;
 mod share;
+pub mod vsock;
 
 pub use accelerator::{Accelerator, Chosen, Wish};
 pub use boot::boot;
@@ -72,6 +74,14 @@ pub enum MachineError {
     NoRoot {
         /// as it was written
         text: String,
+    },
+    /// The host cannot give the guest a vsock device.
+    #[error("guest {name} cannot have vsock: {reason}; leave `channel` out for virtio-serial")]
+    NoVsock {
+        /// the guest
+        name: String,
+        /// what is missing
+        reason: String,
     },
     /// A process did not start.
     #[error("cannot start {program}: {source}")]

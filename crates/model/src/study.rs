@@ -15,7 +15,7 @@ pub use document::{Disk, DiskKind, DiskModel, MetricChoice, OnLost, Order, RunRu
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;
-pub use target::{AcceleratorUse, CacheMode, DiskUse, NodeUse, TargetKind, TargetUse};
+pub use target::{AcceleratorUse, CacheMode, ChannelUse, DiskUse, NodeUse, TargetKind, TargetUse};
 pub use until::{NotARule, Until};
 pub use workload::WorkloadUse;
 

@@ -460,7 +460,7 @@ pub struct Agent {
     /// Speak over this character device: a virtio-serial port
     #[arg(long, value_name = "PATH")]
     pub device: Option<PathBuf>,
-    /// Speak over a connection to this address: tcp:HOST:PORT
+    /// Speak over a connection to this address: tcp:HOST:PORT, vsock:CID:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
     pub connect: Option<String>,
 }

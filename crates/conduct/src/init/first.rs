@@ -38,7 +38,7 @@ fn booted() -> Result<(), InitError> {
     let orders: Orders = serde_json::from_slice(&text)?;
     modules::load(&orders.modules)?;
     let line = Line::new(ports::open(CONTROL_PORT)?);
-    let worked = prepare(&orders).and_then(|()| work::work(&orders.work, &line));
+    let worked = prepare(&orders).and_then(|()| work::work(&orders.work, orders.vsock, &line));
     if let Err(error) = &worked {
         line.say(&Said::Failed(error.to_string()));
     }

@@ -13,11 +13,13 @@ use crate::initramfs::HOME;
 
 /// Where the shell is.
 const CONSOLE: &str = "/dev/hvc0";
+/// The host's number in every guest (vsock(7)).
+const HOST: u32 = 2;
 
 /// Does it, and tells how it ended.
-pub(super) fn work(work: &Work, line: &Line) -> Result<(), InitError> {
+pub(super) fn work(work: &Work, vsock: Option<u32>, line: &Line) -> Result<(), InitError> {
     let ended = match work {
-        Work::Agent => agent(line)?,
+        Work::Agent => agent(vsock, line)?,
         Work::Command(command) => piped(command, line)?,
         Work::Shell(command) => shell(command, line)?,
         Work::Shells(command) => loop {
@@ -39,10 +41,14 @@ fn started(process: &mut Process, what: &str) -> Result<Child, InitError> {
     process.spawn().map_err(InitError::refused("start", what))
 }
 
-/// perflab itself, on its port.
-fn agent(line: &Line) -> Result<Said, InitError> {
-    let port = ports::device(AGENT_PORT)?;
-    let child = started(itself().arg("agent").arg("--device").arg(port).stdin(Stdio::null()), "the agent")?;
+/// perflab itself, on its port, or calling its host.
+fn agent(vsock: Option<u32>, line: &Line) -> Result<Said, InitError> {
+    let mut agent = itself();
+    match vsock {
+        Some(port) => agent.args(["agent", "--connect", &format!("vsock:{HOST}:{port}")]),
+        None => agent.args(["agent", "--device"]).arg(ports::device(AGENT_PORT)?),
+    };
+    let child = started(agent.stdin(Stdio::null()), "the agent")?;
     line.say(&Said::Ready);
     Ok(reap::until_gone(child.id()))
 }

@@ -94,6 +94,7 @@ fn this_program_finds_its_libraries_in_a_guests_folder() {
         name: "test".into(),
         modules: vec!["one".into()],
         root: crate::init::Root::Bare,
+        vsock: None,
         work: crate::init::Work::Agent,
     };
     let modules = [crate::kernel::Module { name: "one".into(), content: b"module".to_vec() }];

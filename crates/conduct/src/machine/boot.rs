@@ -14,6 +14,7 @@ use super::command_line::{self, Places, Sharing};
 use super::launch::{self, Manner};
 use super::qmp::Monitor;
 use super::running::{self, Note};
+use super::vsock::Vsock;
 use super::{Accelerator, Chosen, Guest, Machine, MachineError, RootKind, pin, share};
 use crate::Stop;
 use crate::init::{Control, Orders, Root, Said, Work};
@@ -101,7 +102,8 @@ fn start(
     let folder = folder.map_err(MachineError::file(&home))?;
     let lock = running::claim(folder.path()).map_err(MachineError::file(folder.path()))?;
     fs::create_dir_all(around.logs).map_err(MachineError::file(around.logs))?;
-    let sharing = initramfs(machine, around, folder.path())?;
+    let vsock = machine.vsock.then(|| Vsock::listen(&machine.name)).transpose()?;
+    let sharing = initramfs(machine, around, folder.path(), vsock.as_ref())?;
     let log = |kind: &str| around.logs.join(format!("{}.{kind}", machine.name));
     let mut server = match sharing {
         Some(Sharing::VirtioFs) => {
@@ -111,7 +113,8 @@ fn start(
         _ => None,
     };
     let console = log("console.log");
-    let places = Places { private: folder.path(), console: &console };
+    let cid = vsock.as_ref().map(|vsock| vsock.cid);
+    let places = Places { private: folder.path(), console: &console, cid };
     let arguments = command_line::arguments(machine, chosen.accelerator, sharing, &places);
     let begun = qemu(machine, around, &arguments, &log("qemu.log"))
         .and_then(|qemu| connected(qemu, machine, folder.path(), deadline, &console, &log("qemu.log")));
@@ -126,7 +129,8 @@ fn start(
         }
     };
     let note = note(machine, chosen, &folder, qemu.id(), &console, around.stays);
-    let guest = Guest { note, chosen: chosen.clone(), qemu, server, lock, folder: Some(folder), control };
+    let guest =
+        Guest { note, chosen: chosen.clone(), qemu, server, lock, folder: Some(folder), control, vsock };
     guest.noted()
 }
 
@@ -150,6 +154,7 @@ fn initramfs(
     machine: &Machine,
     around: &Surroundings<'_>,
     folder: &Path,
+    vsock: Option<&Vsock>,
 ) -> Result<Option<Sharing>, MachineError> {
     let modules = machine.kernel.modules()?;
     let mut wanted = vec!["virtio_pci", "virtio_console"];
@@ -175,12 +180,16 @@ fn initramfs(
     if !machine.disks.is_empty() || matches!(machine.root, RootKind::Image { .. }) {
         wanted.extend(["virtio_blk", "ext4"]);
     }
+    if vsock.is_some() {
+        wanted.push("vmw_vsock_virtio_transport");
+    }
     let modules = modules.in_order(&wanted)?;
     let orders = Orders {
         name: machine.name.clone(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         root,
         work: around.work.clone(),
+        vsock: vsock.map(|vsock| vsock.port),
     };
     let packed = Initramfs { perflab: around.perflab, modules: &modules, orders: &orders, programs };
     packed.write(&folder.join("initramfs"))?;

@@ -12,6 +12,8 @@ pub(super) struct Places<'a> {
     pub(super) private: &'a Path,
     /// The console's log.
     pub(super) console: &'a Path,
+    /// The guest's number, where it has a vsock device.
+    pub(super) cid: Option<u32>,
 }
 
 /// How the guest gets at the host's root.
@@ -49,6 +51,9 @@ pub(super) fn arguments(
     line.add("-initrd", places.private.join("initramfs").display());
     line.add("-append", kernel_words(machine, accelerator));
     ports(&mut line, places);
+    if let Some(cid) = places.cid {
+        line.add("-device", format!("vhost-vsock-pci,guest-cid={cid}"));
+    }
     share(&mut line, sharing, places);
     disks(&mut line, machine);
     line.0

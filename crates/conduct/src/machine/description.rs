@@ -37,6 +37,8 @@ pub struct Machine {
     pub huge_pages: Option<Bytes>,
     /// Disks besides the root.
     pub disks: Vec<Disk>,
+    /// Whether its agent is spoken to over vsock, and not over a port of virtio-serial.
+    pub vsock: bool,
 }
 
 /// What `/` is in the guest.
@@ -129,6 +131,7 @@ impl Machine {
             nodes: Vec::new(),
             huge_pages: None,
             disks: Vec::new(),
+            vsock: false,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Child, ExitStatus};
 use tempfile::TempDir;
 
 use super::running::Note;
+use super::vsock::Vsock;
 use super::{Chosen, MachineError};
 use crate::Channel;
 
@@ -24,6 +25,7 @@ pub struct Guest {
     pub(super) lock: std::fs::File,
     pub(super) folder: Option<TempDir>,
     pub(super) control: UnixStream,
+    pub(super) vsock: Option<Vsock>,
 }
 
 impl Guest {
@@ -57,7 +59,10 @@ impl Guest {
     /// # Errors
     /// QEMU is gone, or somebody else holds the stream.
     pub fn channel(&self) -> std::io::Result<Channel> {
-        Channel::unix(self.name(), &self.socket("agent"))
+        match &self.vsock {
+            Some(vsock) => Channel::both_ways(self.name(), vsock.call()?),
+            None => Channel::unix(self.name(), &self.socket("agent")),
+        }
     }
 
     /// The socket of its virtual console.

@@ -14,7 +14,11 @@ fn machine() -> Machine {
 }
 
 fn words(machine: &Machine, accelerator: Accelerator, sharing: Option<Sharing>) -> String {
-    let places = Places { private: Path::new("/p"), console: Path::new("/logs/a,b.console.log") };
+    let places = Places {
+        private: Path::new("/p"),
+        console: Path::new("/logs/a,b.console.log"),
+        cid: machine.vsock.then_some(77),
+    };
     let words = arguments(machine, accelerator, sharing, &places);
     words.join(" ").replace(" -", "\n-")
 }
@@ -47,6 +51,12 @@ fn a_shared_root_by_either_way() {
     assert!(nine.contains("readonly=on") && !nine.contains("memory-backend"), "{nine}");
     let fs = words(&machine(), Accelerator::Kvm, Some(Sharing::VirtioFs));
     assert!(fs.contains("share=on") && fs.contains("vhost-user-fs-pci"), "{fs}");
+}
+
+#[test]
+fn a_vsock_device_with_the_guests_number() {
+    let with = words(&Machine { vsock: true, ..machine() }, Accelerator::Kvm, None);
+    assert!(with.contains("vhost-vsock-pci,guest-cid=77"), "{with}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use perflab_model::Bytes;
-use perflab_model::study::{AcceleratorUse, DiskUse, NodeUse, TargetUse};
+use perflab_model::study::{AcceleratorUse, ChannelUse, DiskUse, NodeUse, TargetUse};
 use tempfile::TempDir;
 
 use super::{Place, Started};
@@ -77,6 +77,7 @@ pub(super) fn described(name: &str, target: &TargetUse) -> Result<Machine, Machi
         Some(AcceleratorUse::Tcg) => Wish::Tcg,
     };
     machine.pin = target.pin.clone();
+    machine.vsock = target.channel == Some(ChannelUse::Vsock);
     machine.disks = target.disks.iter().map(disk).collect::<Result<_, _>>()?;
     Ok(machine)
 }
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn every_key_of_a_guest_comes_to_be_in_its_machine() {
         let words = "append = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
-                     pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\n\
+                     pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\nchannel = \"vsock\"\n\
                      nodes = [{ cpus = 2, memory = \"1GiB\", host = 0 }, { cpus = 1, memory = \"512MiB\" }]\n\
                      disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n";
         let machine = machine(words).unwrap();
@@ -149,6 +150,7 @@ mod tests {
         assert_eq!((machine.nodes[0].host, machine.nodes[1].host), (Some(0), None));
         assert_eq!((machine.pin, machine.append), (vec![1, 0], vec!["mitigations=off".to_owned()]));
         assert_eq!((machine.huge_pages, machine.accelerator), (Some(Bytes(2 << 20)), Wish::Tcg));
+        assert!(machine.vsock);
         assert_eq!(machine.model.as_deref(), Some("EPYC"));
         let RootKind::Image { disk, partition } = machine.root else { panic!("{:?}", machine.root) };
         assert_eq!(

@@ -117,6 +117,7 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
         ("huge-pages", target.huge_pages.is_some()),
         ("cpu-model", target.cpu_model.is_some()),
         ("accelerator", target.accelerator.is_some()),
+        ("channel", target.channel.is_some()),
         ("cache", target.cache.is_some()),
         ("disks", !target.disks.is_empty()),
     ];

@@ -59,6 +59,9 @@ pub struct TargetUse {
     /// vm: KVM where it really runs code, else TCG, as where it is left out; or one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<AcceleratorUse>,
+    /// vm: how its agent is spoken to: a port of virtio-serial, as where it is left out, or vsock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelUse>,
     /// vm: cache mode of the root's disk image; `writeback` where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
@@ -123,6 +126,16 @@ impl std::fmt::Display for CacheMode {
     }
 }
 
+/// How a guest's agent is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChannelUse {
+    /// a port of virtio-serial: always there
+    VirtioSerial,
+    /// a vsock device; the host needs `/dev/vhost-vsock`
+    Vsock,
+}
+
 /// How a guest's code is to be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -154,6 +167,7 @@ impl TargetUse {
             huge_pages: None,
             cpu_model: None,
             accelerator: None,
+            channel: None,
             cache: None,
             disks: Vec::new(),
         }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::Context as _;
-use perflab_conduct::{Channel, agent};
+use perflab_conduct::{Channel, agent, machine};
 
 use crate::arguments;
 use crate::context::Context;
@@ -37,8 +37,16 @@ fn device(path: &Path) -> anyhow::Result<Channel> {
 }
 
 fn connected(address: &str) -> anyhow::Result<Channel> {
+    if let Some(address) = address.strip_prefix("vsock:") {
+        let stream = machine::vsock::connect(address);
+        return Ok(Channel::both_ways(
+            "host",
+            stream.with_context(|| format!("cannot connect to vsock {address}"))?,
+        )?);
+    }
     let Some(address) = address.strip_prefix("tcp:") else {
-        return Err(Usage::new(format!("`{address}` is no address of a host"), "write tcp:HOST:PORT").into());
+        let hint = "write tcp:HOST:PORT or vsock:CID:PORT";
+        return Err(Usage::new(format!("`{address}` is no address of a host"), hint).into());
     };
     let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     // Frames are small and awaited: none may wait for company.

@@ -263,3 +263,19 @@ fn stacks_of_two_guests_stand_beside_one_another() {
     }
     step.guests.nothing_is_left();
 }
+
+#[test]
+fn a_guest_over_vsock_works_or_is_refused_with_what_is_missing() {
+    let Some(step) = Step::new("a_guest_over_vsock_works_or_is_refused_with_what_is_missing") else { return };
+    let study = step.study(1, "iterations = 1");
+    let text = fs::read_to_string(&study).unwrap();
+    fs::write(&study, text.replace("root = ", "channel = \"vsock\"\nroot = ")).unwrap();
+    let ended = step.run(&study, |_| ());
+    if Path::new("/dev/vhost-vsock").exists() {
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    } else {
+        assert_ne!(ended.code, Some(0));
+        assert!(ended.err.contains("cannot have vsock: /dev/vhost-vsock is not there"), "{}", ended.err);
+    }
+    step.guests.nothing_is_left();
+}

@@ -5,6 +5,7 @@ use perflab_analyze::together::{self, Estimate, Fairness};
 use perflab_model::RunRecord;
 use serde::Serialize;
 
+use super::number::quantity;
 use super::run;
 use crate::chart::{Dot, Dots, Level, PALETTE, Scene, Surface, Unit};
 
@@ -40,18 +41,18 @@ fn view(record: &RunRecord) -> Option<View> {
 }
 
 fn sentence(one: &Fairness, names: &[String]) -> String {
-    let each = |(index, median): (usize, &f64)| format!("{} {median:.4}", name(names, index));
+    let each =
+        |(index, median): (usize, &f64)| format!("{} {}", name(names, index), quantity(*median, &one.unit));
     let medians: Vec<String> = one.medians.iter().enumerate().map(each).collect();
     format!(
-        "`{}`, `{}`: of {} targets in {} iterations, the best had {} times what the worst had, Jain\u{2019}s index {}; \
-         medians in {}: {}.",
+        "`{}`, `{}`: of {} targets in {} iterations, the largest value of an iteration was {} times its smallest, \
+         Jain\u{2019}s index {}; medians: {}.",
         one.case,
         one.metric,
         one.targets,
         one.iterations,
         interval(&one.spread),
         interval(&one.jain),
-        one.unit,
         medians.join(", "),
     )
 }
@@ -77,7 +78,7 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
             // Beside one another, as guests that are served alike would hide one another.
             x: at as f64 + (place as f64 - (values.len() as f64 - 1.0) / 2.0) * 0.6 / values.len() as f64,
             y: *value,
-            interval: ends.filter(|_| place == 0),
+            interval: ends.filter(|_| place == values.len() / 2),
             group: *target as usize % PALETTE.len(),
             name: format!("{}, boot {boot}, iteration {at}: {value:.4}", name(names, *target as usize)),
         })
@@ -85,7 +86,7 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
     Dots {
         title: format!("{}, {}", one.case, one.metric),
         note: format!(
-            "a dot a guest and iteration; best over worst {}, Jain\u{2019}s index {}",
+            "a dot a guest and iteration; largest over smallest {}, Jain\u{2019}s index {}",
             interval(&one.spread),
             interval(&one.jain)
         ),
@@ -99,7 +100,7 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
     .scene()
 }
 
-/// Best over worst of every case, with its interval: 1 is even.
+/// Largest over smallest of every case, with its interval: 1 is even.
 fn spreads(all: &[Fairness]) -> Scene {
     let dot = |(at, one): (usize, &Fairness)| Dot {
         x: at as f64,
@@ -109,7 +110,7 @@ fn spreads(all: &[Fairness]) -> Scene {
         name: format!("{}, {}: {}", one.case, one.metric, interval(&one.spread)),
     };
     Dots {
-        title: "Best over worst".into(),
+        title: "Largest over smallest".into(),
         note: "the median over iterations with its interval; 1, the line, is even".into(),
         unit: Unit::Plain(String::new()),
         across: "case".into(),
@@ -159,9 +160,9 @@ mod tests {
         for guest in &names {
             assert_eq!(picture.matches(&format!("{guest}, boot 0, iteration ")).count(), 6, "{guest}");
         }
-        assert!(picture.contains("best over worst 1.667 [1.667, 2.000]"), "{picture}");
+        assert!(picture.contains("largest over smallest 1.667 [1.667, 2.000]"), "{picture}");
         let said = sentence(&fairness(), &names);
-        assert!(said.contains("guest1 12.5000, guest2 20.0000, guest3 12.0000"), "{said}");
-        assert!(spreads(&[fairness(), fairness()]).svg(Surface::Paper).contains("Best over worst"));
+        assert!(said.contains("guest3 12\u{a0}MB/s"), "{said}");
+        assert!(spreads(&[fairness(), fairness()]).svg(Surface::Paper).contains("Largest over smallest"));
     }
 }
