@@ -10,6 +10,7 @@
 //! | [`settings`] | factors that live in the kernel: applied, journalled, undone |
 //! | [`disk`] | the scratch directory: a folder, a loop-mounted image, a partition |
 //! | [`emulated`] | disks that this machine does not have |
+//! | [`startup`] | one start of a program, until it counts as started |
 //! | [`target`] | what carries a plan out: today [`host::Host`], soon a guest |
 //! | [`channel`] | a byte stream to an agent |
 //! | [`protocol`] | what host and agent say to each other |
@@ -37,6 +38,7 @@ pub mod place;
 pub mod plan;
 pub mod protocol;
 pub mod settings;
+pub mod startup;
 pub mod step;
 pub mod stop;
 pub mod target;

@@ -5,6 +5,7 @@ pub mod history;
 pub mod io;
 pub mod prefetch;
 pub mod slab;
+pub mod startup;
 pub mod trace;
 pub mod vm;
 
@@ -126,6 +127,8 @@ pub enum Verb {
     Io(io::Io),
     /// Learn what a program reads when it starts, and read it ahead
     Prefetch(prefetch::Prefetch),
+    /// Measure how long a program takes to start: cold or warm, with and without reading ahead
+    Startup(startup::Startup),
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind
@@ -133,6 +136,9 @@ pub enum Verb {
     /// Run a built-in load (what the catalogue's own workloads call)
     #[command(hide = true)]
     Load(Load),
+    /// Measure one start (what `perflab startup` calls)
+    #[command(hide = true)]
+    StartOnce(startup::StartOnce),
     /// Take orders from a perflab elsewhere, over standard input and output unless told otherwise
     #[command(hide = true)]
     Agent(Agent),

@@ -68,6 +68,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),
         Verb::Io(wanted) => verbs::io::run(&context, &wanted.verb),
+        Verb::Startup(wanted) => verbs::startup::run(&context, wanted),
+        Verb::StartOnce(wanted) => verbs::startup::once(&context, wanted),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),

@@ -20,6 +20,7 @@ pub mod run;
 pub mod runs;
 pub mod show;
 pub mod slab;
+pub mod startup;
 pub mod study;
 pub mod trace;
 pub mod vm;

@@ -147,7 +147,7 @@ fn word(word: &OsString) -> Result<String, Usage> {
 }
 
 /// A word that the catalogue's templates leave as it is.
-fn literal(word: &str) -> String {
+pub fn literal(word: &str) -> String {
     if !word.contains(['{', '}']) {
         return word.to_owned();
     }

@@ -19,6 +19,7 @@ mod quickstart;
 mod runs;
 mod slab;
 mod ssh;
+mod startup;
 mod step;
 mod studies;
 mod trace;

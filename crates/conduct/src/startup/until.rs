@@ -1,0 +1,80 @@
+//! When a program counts as started, as a user writes it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// When a program counts as started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Until {
+    /// it has ended, well
+    Exit,
+    /// it has printed a line that holds this text; any line where it is empty
+    Line(String),
+    /// this file is there, or was written anew
+    File(PathBuf),
+    /// it has said READY=1 as sd_notify does
+    Notify,
+    /// something accepts connections there: a port of this machine
+    Port(u16),
+    /// the same: a socket's path
+    Socket(PathBuf),
+}
+
+/// What is no end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` does not say when a program counts as started; exit, line, line:TEXT, file:PATH, notify, listen:PORT or listen:PATH do"
+)]
+pub struct NotAnEnd(String);
+
+impl FromStr for Until {
+    type Err = NotAnEnd;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEnd> {
+        let wrong = || NotAnEnd(text.into());
+        let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+        match (word, rest) {
+            ("exit", None) => Ok(Until::Exit),
+            ("notify", None) => Ok(Until::Notify),
+            ("line", rest) => Ok(Until::Line(rest.unwrap_or_default().into())),
+            ("file", Some(path)) if !path.is_empty() => Ok(Until::File(path.into())),
+            ("listen", Some(path)) if path.starts_with('/') => Ok(Until::Socket(path.into())),
+            ("listen", Some(port)) => port.parse().map(Until::Port).map_err(|_| wrong()),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Until::Exit => write!(to, "its end"),
+            Until::Line(text) if text.is_empty() => write!(to, "a line"),
+            Until::Line(text) => write!(to, "a line with `{text}`"),
+            Until::File(path) => write!(to, "the file {}", path.display()),
+            Until::Notify => write!(to, "READY=1"),
+            Until::Port(port) => write!(to, "a connection to port {port}"),
+            Until::Socket(path) => write!(to, "a connection to {}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_read_and_others_refused() {
+        let read = |text: &str| text.parse::<Until>();
+        assert_eq!(read("exit"), Ok(Until::Exit));
+        assert_eq!(read("line"), Ok(Until::Line(String::new())));
+        assert_eq!(read("line:ready: 1"), Ok(Until::Line("ready: 1".into())));
+        assert_eq!(read("file:/tmp/x"), Ok(Until::File("/tmp/x".into())));
+        assert_eq!(read("listen:80"), Ok(Until::Port(80)));
+        assert_eq!(read("listen:/run/s"), Ok(Until::Socket("/run/s".into())));
+        for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window"] {
+            assert!(read(wrong).unwrap_err().to_string().contains("listen:PORT"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `perflab startup`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `perflab startup`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab startup --prefetch none,sync,async,staged -- python3 -c 'import json'
+  perflab startup --caches 3,1,warm --runs 7 -- git --version
+  perflab startup --until listen:6379 -- redis-server
+
+Each way is started --aside times first, which does not count: the first start learns, the second shows what was
+learnt to the disk's own cache. The others are in random order, one of each way after the other (complete
+blocks), so that drift cannot pose as a gain. Dropping caches needs root; whether the program's file is cold
+then is looked at, and said.
+
+--until says when the program counts as started, and what still runs of it is ended then:
+  exit          it has ended, well
+  line[:TEXT]   it has printed a line (with TEXT)
+  file:PATH     this file was made or written
+  notify        it has said READY=1, as services tell systemd
+  listen:PORT   something accepts connections there; listen:PATH: at a socket of this path")]
+pub struct Startup {
+    /// What is in memory at the start: 3 nothing, 1 names and inodes, warm everything
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "3")]
+    pub caches: Vec<Caches>,
+    /// Ways of reading ahead, the first of which is the baseline
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
+    pub prefetch: Vec<Ahead>,
+    /// How often each way is measured
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub runs: u32,
+    /// How often each way is started before without being measured
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub aside: u32,
+    /// When it counts as started
+    #[arg(long, value_name = "SIGN", default_value = "exit")]
+    pub until: String,
+    /// How long a start may take
+    #[arg(long, value_name = "TIME", default_value = "120s")]
+    pub limit: String,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// What is in memory at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Caches {
+    /// nothing
+    #[value(name = "3")]
+    All,
+    /// names and inodes, no pages
+    #[value(name = "1")]
+    Pages,
+    /// everything: caches are left as the start before left them
+    Warm,
+}
+
+/// Ways of reading ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ahead {
+    /// nothing is
+    None,
+    /// everything before the program starts
+    Sync,
+    /// beside the program
+    Async,
+    /// metadata and what is needed first before it starts, the rest beside it
+    Staged,
+}
+
+/// One start, measured: what `perflab startup` and the catalogue's workload call.
+#[derive(Debug, Args)]
+pub struct StartOnce {
+    /// What is in memory at the start
+    #[arg(long, value_enum)]
+    pub caches: Caches,
+    /// How it is read ahead
+    #[arg(long, value_enum)]
+    pub prefetch: Ahead,
+    /// When it counts as started
+    #[arg(long)]
+    pub until: String,
+    /// How long it may take
+    #[arg(long)]
+    pub limit: String,
+    /// Where traces lie
+    #[arg(long)]
+    pub store: Option<PathBuf>,
+    /// Trace it and remember what it read, unless that is known
+    #[arg(long)]
+    pub learn: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}

@@ -1,0 +1,127 @@
+//! `perflab startup`: an ordinary run of a study that is written here, whose workload is one measured start.
+
+mod once;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use perflab_conduct::Choices;
+use perflab_conduct::startup::Until;
+use perflab_model::Nanos;
+use perflab_model::study::Source;
+
+use crate::arguments::startup::{Ahead, Caches, Startup};
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::recording::{literal, quoted, words};
+use crate::verbs::run;
+
+pub use once::once;
+
+/// What one start prints, as metrics: name, unit, direction of better, whether it decides.
+const METRICS: [(&str, &str, &str, bool); 8] = [
+    ("wall", "s", "lower", true),
+    ("prefetch", "s", "lower", false),
+    ("major-faults", "1", "lower", false),
+    ("delay", "s", "lower", false),
+    ("requests", "1", "lower", false),
+    ("read", "bytes", "lower", false),
+    ("background", "bytes", "lower", false),
+    ("resident-before", "bytes", "lower", false),
+];
+
+/// Measures starts, and compares the ways.
+pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
+    let _: Until = wanted.until.parse().map_err(|error| usage(&error))?;
+    Nanos::parse(&wanted.limit)
+        .map_err(|error| Usage::new(format!("--limit: {error}"), "for example 120s"))?;
+    let store = perflab_prefetch::Store::locate(None);
+    let word = wanted.command.first().context("no command")?;
+    perflab_prefetch::store::program(word)?;
+    run::undo_leftovers(context);
+    if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
+        once::teach(context, &store, wanted)?;
+    }
+    let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
+    std::fs::write(folder.path().join("start.toml"), definition(wanted)?)
+        .context("cannot write the definition")?;
+    let mut catalogue = context.catalogue()?;
+    catalogue.extend(folder.path())?;
+    let source = Source::new("startup", study(wanted));
+    let study = source.read()?;
+    let facts = perflab_observe::facts(&context.root, None)?;
+    let seed = rand::random();
+    let choices = Choices { set: Vec::new(), only: None, seed };
+    let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
+        .map_err(|found| source.problems(found))?;
+    let manifest =
+        crate::manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root);
+    let stop = run::stop_on_interrupt()?;
+    let host = run::host(context, catalogue)?;
+    let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+    super::report::after_run(context, &found, true)?;
+    let factors = factors(wanted);
+    if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {
+        context.say(format!("`perflab compare {} --by {factor}` has the verdicts", found.short()));
+    }
+    Ok(if status == perflab_model::Status::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+}
+
+fn usage(error: &perflab_conduct::startup::NotAnEnd) -> Usage {
+    Usage::new(format!("--until: {error}"), "`perflab startup --help` describes them")
+}
+
+fn name<T: ValueEnum>(value: &T) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Levels of caches and of reading ahead.
+fn factors(wanted: &Startup) -> [(&'static str, Vec<String>); 2] {
+    [
+        ("prefetch", wanted.prefetch.iter().map(name::<Ahead>).collect()),
+        ("caches", wanted.caches.iter().map(name::<Caches>).collect()),
+    ]
+}
+
+fn study(wanted: &Startup) -> String {
+    let command: Vec<_> = wanted.command.iter().map(|word| word.to_string_lossy()).collect();
+    let title = quoted(&format!("Start of `{}`", command.join(" ")));
+    let mut text = format!(
+        "title = {title}\n\n[run]\niterations = {}\nwarmup = {}\norder = \"randomised\"\n\n[workload.start]\n",
+        wanted.runs, wanted.aside
+    );
+    for (factor, levels) in factors(wanted) {
+        let levels: Vec<String> = levels.iter().map(|level| quoted(level)).collect();
+        text += &format!("\n[factor.{factor}]\nkind = \"parameter\"\nlevels = [{}]\n", levels.join(", "));
+    }
+    text
+}
+
+fn definition(wanted: &Startup) -> Result<String, Usage> {
+    let command = words(&wanted.command)?;
+    let fixed = ["{{ perflab }}", "start-once", "--caches", "{{ caches }}", "--prefetch", "{{ prefetch }}"];
+    let own = ["--until", wanted.until.as_str(), "--limit", wanted.limit.as_str(), "--"].map(String::from);
+    let literals = own.iter().chain(&command).map(|word| quoted(&literal(word)));
+    let argv: Vec<String> = fixed.iter().map(|word| quoted(word)).chain(literals).collect();
+    let choice = |parameter: &str, default: &str, all: &[&str], about: &str| {
+        let all: Vec<String> = all.iter().map(|one| quoted(one)).collect();
+        format!(
+            "\n[parameter.{parameter}]\ntype = \"choice\"\ndefault = \"{default}\"\nchoices = [{}]\nabout = \"{about}\"\n",
+            all.join(", ")
+        )
+    };
+    let mut text = format!(
+        "title = \"one start of a program\"\nmeasures = \"how long it takes, and what it reads\"\n\
+         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n",
+        argv.join(", ")
+    );
+    text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
+    text += &choice("prefetch", "none", &["none", "sync", "async", "staged"], "how it is read ahead");
+    for (name, unit, direction, primary) in METRICS {
+        text += &format!(
+            "\n[[metric]]\nname = \"{name}\"\nunit = \"{unit}\"\ndirection = \"{direction}\"\nprimary = {primary}\n\
+             optional = {}\njson = \"/{name}\"\n",
+            !primary
+        );
+    }
+    Ok(text)
+}
