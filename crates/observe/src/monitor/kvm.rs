@@ -38,6 +38,11 @@ const GAUGES: &[&str] = &[
     "pages_4k",
 ];
 
+/// What one of the files says: a number and nothing else, else it is missing.
+pub(super) fn count(text: &str) -> Cell {
+    integer(text.trim(), 1).unwrap_or(Cell::Missing)
+}
+
 /// The open folder.
 struct Kvm {
     folder: PathBuf,
@@ -89,10 +94,12 @@ impl Monitor for Kvm {
 
 impl Kvm {
     fn row(&self, name: &str, folder: &Path) -> Row {
-        let numbers = self.schema.columns.iter().skip(1).map(|column| {
-            let text = fs::read_to_string(folder.join(&column.name)).unwrap_or_default();
-            integer(text.trim(), 1).unwrap_or(Cell::Missing)
-        });
+        let numbers = self
+            .schema
+            .columns
+            .iter()
+            .skip(1)
+            .map(|column| count(&fs::read_to_string(folder.join(&column.name)).unwrap_or_default()));
         [Cell::Text(name.into())].into_iter().chain(numbers).collect()
     }
 }

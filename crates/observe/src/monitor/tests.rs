@@ -24,6 +24,10 @@ const PARSERS: &[(&str, Parse)] = &[
     ("loadavg", loadavg::parse),
     ("net-dev", net_dev::parse),
     ("schedstat", schedstat::parse),
+    ("kvm", |text, rows| {
+        rows.push(vec![kvm::count(text)]);
+        Ok(())
+    }),
     ("vmstat", |text, rows| {
         wide::parse(text, &wide::find(text, vmstat::discover)?).map(|row| rows.push(row))
     }),
