@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ArchiveError;
 use crate::layout::{EVENTS, events_file, raw_file};
-use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{self, Declaration, Item, Stored, TableReader, TableWriter};
 
 /// The tracer's name, and the table's.
 pub(crate) const IO: &str = "io";
@@ -60,12 +60,7 @@ const COLUMNS: [(&str, Stored, &str, bool, &str); 10] = [
 ];
 
 pub(crate) fn columns() -> Vec<Declaration> {
-    let column = |(name, stored, unit, optional, meaning): (&str, Stored, &str, bool, &str)| {
-        let kind = if stored == Stored::Int64 { "value" } else { "key" };
-        let column = Declaration::new(name, stored, unit, kind, meaning);
-        if optional { column.optional() } else { column }
-    };
-    COLUMNS.map(column).into()
+    table::events(&COLUMNS)
 }
 
 /// Writes the table under `stage` from the recordings of these slots.

@@ -10,7 +10,7 @@ use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::trace::{NumberColumn, Operations, SpanColumn, Traced};
 
 use crate::layout::{EVENTS, RAW, events_file, raw_file};
-use crate::table::{Declaration, Item, Stored, TableReader, TableWriter};
+use crate::table::{self, Declaration, Item, Stored, TableReader, TableWriter};
 use crate::{ArchiveError, io};
 
 /// The tracers that are understood.
@@ -107,16 +107,6 @@ fn union<'a>(all: impl Iterator<Item = &'a Words>) -> Words {
 }
 
 fn columns(words: &Words) -> Vec<Declaration> {
-    let fixed = FIXED.map(|(name, stored, unit, optional, meaning)| {
-        let column = Declaration::new(
-            name,
-            stored,
-            unit,
-            if stored == Stored::Int64 { "value" } else { "key" },
-            meaning,
-        );
-        if optional { column.optional() } else { column }
-    });
     let spans = words.spans.iter().flat_map(|name| {
         let time = "time in this span without the spans inside it; missing where it did not occur";
         [
@@ -135,7 +125,7 @@ fn columns(words: &Words) -> Vec<Declaration> {
         let meaning = "a number that the program told; missing where it told none";
         Declaration::new(&format!("{NUMBER}{name}"), Stored::Int64, "1", "value", meaning).optional()
     });
-    fixed.into_iter().chain(spans).chain(numbers).collect()
+    table::events(&FIXED).into_iter().chain(spans).chain(numbers).collect()
 }
 
 /// The columns as the format's page shows them: one span, one number.

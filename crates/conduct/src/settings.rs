@@ -4,11 +4,13 @@
 //! end, on ^C, on failure, and at the next start after kill -9.
 
 mod bench;
+mod drop_caches;
 mod journal;
 mod knob;
 mod process;
 
 pub use bench::{Bench, Change};
+pub use drop_caches::drop_caches;
 pub use journal::{Recovered, Undo, UndoJournal, recover, state_directory};
 pub use knob::{Knob, knobs};
 pub(crate) use process::command;

@@ -272,13 +272,6 @@ impl IoTold {
     }
 }
 
-impl IoRecording {
-    /// The file of an event.
-    pub fn file(&self, device: Device, inode: u64) -> Option<&IoFile> {
-        self.files.iter().find(|file| file.device == device && file.inode == inode)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

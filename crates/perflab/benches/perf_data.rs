@@ -8,8 +8,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
 
+mod told;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use told::{children, median};
 
 const ROUNDS: usize = 3;
 const PERFLAB: &str = env!("CARGO_BIN_EXE_perflab");
@@ -21,14 +25,6 @@ fn main() {
     recording(folder.path());
 }
 
-/// CPU seconds of all children that were waited for.
-fn children() -> f64 {
-    let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = usage.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let ticks: f64 = fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap();
-    ticks / 100.0
-}
-
 /// CPU seconds of a shell's command; it must succeed.
 fn cost(script: &str, folder: &Path) -> f64 {
     let before = children();
@@ -37,11 +33,6 @@ fn cost(script: &str, folder: &Path) -> f64 {
     let ended = shell.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
     assert!(ended.success(), "{script}");
     children() - before
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn recorded(folder: &Path) -> PathBuf {
@@ -77,7 +68,7 @@ fn conversion(data: &Path, folder: &Path) {
     for _ in 0..ROUNDS {
         arms.iter().zip(&mut costs).for_each(|((_, script), costs)| costs.push(cost(script, folder)));
     }
-    let medians: Vec<f64> = costs.iter_mut().map(|costs| median(costs)).collect();
+    let medians: Vec<f64> = costs.into_iter().map(median).collect();
     println!("{}", samples(folder));
     for ((name, _), median_cost) in arms.iter().zip(&medians) {
         println!("{name}: {median_cost:.2} s of CPU, {:.1} times perflab", median_cost / medians[0]);
@@ -117,7 +108,7 @@ fn recording(folder: &Path) {
             costs.push(times(&std::fs::read_to_string(&file).unwrap()));
         }
     }
-    for ((name, _), costs) in arms.iter().zip(&mut costs) {
+    for ((name, _), costs) in arms.iter().zip(costs) {
         println!("{load} under {name}: {:.3} s of CPU (median of {ROUNDS})", median(costs));
     }
 }

@@ -25,3 +25,4 @@ pub mod study;
 pub mod trace;
 pub mod vm;
 pub mod workload;
+pub mod written;

@@ -51,10 +51,8 @@ pub enum PrefetchError {
         path: PathBuf,
     },
     /// A recording that saw next to nothing: a good trace is not replaced by it.
-    #[error("the start read nothing that could be read ahead ({seen} pages); {advice}")]
+    #[error("the start read nothing that could be read ahead; {advice}")]
     Empty {
-        /// pages that were seen
-        seen: u64,
         /// what to do
         advice: &'static str,
     },

@@ -60,7 +60,6 @@ pub fn learn(recording: &IoRecording) -> Result<Start, PrefetchError> {
     let start = Start { when, source: Source::Traced, systems, files };
     match start.pages() {
         0 => Err(PrefetchError::Empty {
-            seen: 0,
             advice: "was it in memory already? `--cold` drops the caches first (as root)",
         }),
         _ => Ok(start),
@@ -128,5 +127,5 @@ pub(crate) fn from_files(files: Vec<(IoFile, Runs)>) -> Result<Start, PrefetchEr
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let start = Start { when, source: Source::Residency, systems, files: found };
     let advice = "without root only files of your own can be asked about; as root everything is traced";
-    if start.files.is_empty() { Err(PrefetchError::Empty { seen: 0, advice }) } else { Ok(start) }
+    if start.files.is_empty() { Err(PrefetchError::Empty { advice }) } else { Ok(start) }
 }

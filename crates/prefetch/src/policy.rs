@@ -63,8 +63,7 @@ fn pages(start: &Start) -> HashMap<Key<'_>, &Runs> {
 }
 
 fn metadata(start: &Start) -> HashMap<(Option<&str>, Device), &Runs> {
-    let of = |system: &crate::FileSystem| system.device;
-    start.systems.iter().map(|system| ((system.uuid.as_deref(), of(system)), &system.metadata)).collect()
+    start.systems.iter().map(|system| ((system.uuid.as_deref(), system.device), &system.metadata)).collect()
 }
 
 fn intersection(mut whole: Start, other: &Start) -> Start {

@@ -1,7 +1,7 @@
 //! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
 //! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use perflab_model::io::{Device, PAGE, Runs};
-use perflab_observe::io::mounts;
+use perflab_observe::io::{files, mounts};
 use rustix::fs::OFlags;
 
 use crate::kernel::readahead;
@@ -105,16 +105,12 @@ fn here(system: &FileSystem, done: &mut Replayed) -> Option<Here> {
     let uuid = folder.as_ref().and_then(perflab_observe::io::uuid);
     let about = folder.and_then(|folder| folder.metadata().ok());
     let same = about.is_some() && uuid == system.uuid;
-    let device = about.filter(|_| same).map(|about| device(&about));
+    let device = about.filter(|_| same).map(|about| files::device(&about));
     if device.is_none() {
         done.foreign.push(system.place.clone());
     }
     let rotates = |device| mounts::rotates(device).unwrap_or(false);
     device.map(|device| Here { device, rotates: rotates(device) })
-}
-
-fn device(about: &Metadata) -> Device {
-    Device::new(rustix::fs::major(about.dev()), rustix::fs::minor(about.dev()))
 }
 
 /// A file system's own blocks come through its device, in the order of the disk, and are waited for: every later step needs
@@ -165,9 +161,8 @@ fn traced(step: &Step<'_>) -> io::Result<File> {
     let known = step.file;
     let file = open(Path::new(&known.path))?;
     let about = file.metadata()?;
-    let changed = about.mtime().saturating_mul(1_000_000_000) + about.mtime_nsec();
     let same = about.is_file()
-        && (about.ino(), about.len(), changed) == (known.inode, known.size, known.changed)
+        && (about.ino(), about.len(), files::changed(&about)) == (known.inode, known.size, known.changed)
         && known
             .generation
             .is_none_or(|known| perflab_observe::io::generation(&file).is_none_or(|now| now == known));

@@ -17,7 +17,7 @@ use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_model::Nanos;
 use perflab_model::series::{ColumnData, Series, Spans};
 use perflab_present::flame::page;
-use perflab_present::report::{ReportInput, RunInput, render_traced};
+use perflab_present::report::{ReportInput, RunInput, render};
 use perflab_present::trace::{MOST_BYTES, TraceSection, zoom};
 
 fn main() {
@@ -33,14 +33,16 @@ fn main() {
         std::fs::write(&out, page("perflab", &flames).unwrap()).unwrap();
         return;
     }
-    let input = match kind.as_deref() {
+    let mut input = match kind.as_deref() {
         Some("two") => two(),
         Some("long") => long(),
         Some("many") => many(),
         _ => one(),
     };
-    let traces = if kind.as_deref() == Some("trace") { vec![trace()] } else { Vec::new() };
-    let page = render_traced(&input, &traces).unwrap();
+    if kind.as_deref() == Some("trace") {
+        input.traces.push(trace());
+    }
+    let page = render(&input).unwrap();
     std::fs::write(&out, &page).unwrap();
     eprintln!("{out}: {} bytes", page.len());
 }
@@ -53,7 +55,7 @@ fn by_factor(run: &RunInput, factor: &str) -> Comparison {
 fn one() -> ReportInput {
     let run = recorded::run();
     let comparisons = vec![by_factor(&run, "pages"), by_factor(&run, "placebo")];
-    ReportInput { title: String::new(), comparisons, runs: vec![run], flames: Some(stacks::two()) }
+    ReportInput { comparisons, runs: vec![run], flames: Some(stacks::two()), ..ReportInput::default() }
 }
 
 fn two() -> ReportInput {
@@ -72,7 +74,7 @@ fn two() -> ReportInput {
         title: "Does the new kernel cost bandwidth?".into(),
         comparisons: vec![comparison],
         runs: vec![before, after],
-        flames: None,
+        ..ReportInput::default()
     }
 }
 
@@ -132,12 +134,8 @@ fn many() -> ReportInput {
             end,
         });
     }
-    ReportInput {
-        title: String::new(),
-        comparisons: vec![by_factor(&run, "pages")],
-        runs: vec![run],
-        flames: None,
-    }
+    let comparisons = vec![by_factor(&run, "pages")];
+    ReportInput { comparisons, runs: vec![run], ..ReportInput::default() }
 }
 
 /// Insertions as the study has them, and the same question as the browser test asks of them.

@@ -10,7 +10,7 @@ use perflab_present::report::{ReportInput, RunInput, render};
 fn input(run: RunInput) -> ReportInput {
     let side = Side { name: "run".into(), runs: vec![run.record.clone()] };
     let comparison = compare_by_factor(&side, "pages", &Options::default()).unwrap();
-    ReportInput { title: String::new(), comparisons: vec![comparison], runs: vec![run], flames: None }
+    ReportInput { comparisons: vec![comparison], runs: vec![run], ..ReportInput::default() }
 }
 
 /// The page without script, style and data: what a browser without JavaScript shows.
@@ -70,12 +70,7 @@ fn a_run_without_anything_is_still_a_page() {
     run.record.iterations.clear();
     run.record.gaps.clear();
     run.series.clear();
-    let page = render(&ReportInput {
-        title: "empty".into(),
-        comparisons: Vec::new(),
-        runs: vec![run],
-        flames: None,
-    })
-    .unwrap();
+    let input = ReportInput { title: "empty".into(), runs: vec![run], ..ReportInput::default() };
+    let page = render(&input).unwrap();
     assert!(page.contains("Nothing was compared"));
 }

@@ -1,6 +1,6 @@
 //! The same recording over time, and over the places of a disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use perflab_model::Nanos;
 use perflab_model::io::{Device, FileClass, IoKind, IoRecording, SECTOR};
@@ -29,13 +29,12 @@ pub fn over_time(recording: &IoRecording, wanted: usize) -> Vec<Tick> {
     let width = whole.div_ceil(wanted.max(1) as u64).max(1);
     let mut ticks: Vec<Tick> =
         (0..whole.div_ceil(width)).map(|tick| Tick { at: Nanos(tick * width), ..Tick::default() }).collect();
+    let disks = disks(recording);
     for event in &recording.events {
         let at = (event.at.since(told.begun).0 / width) as usize;
         let Some(tick) = ticks.get_mut(at) else { continue };
         match event.kind {
-            IoKind::Added if is_metadata(recording, event.device, event.inode) => {
-                tick.metadata += event.count
-            }
+            IoKind::Added if disks.contains(&(event.device, event.inode)) => tick.metadata += event.count,
             IoKind::Added => tick.added += event.count,
             IoKind::Fault | IoKind::Read => tick.used += 1,
             IoKind::Issued if event.is_disk_read() => {
@@ -48,8 +47,10 @@ pub fn over_time(recording: &IoRecording, wanted: usize) -> Vec<Tick> {
     ticks
 }
 
-fn is_metadata(recording: &IoRecording, device: Device, inode: u64) -> bool {
-    recording.file(device, inode).is_some_and(|file| file.class == FileClass::Disk)
+/// What events call a disk itself: its pages are file systems' own blocks.
+fn disks(recording: &IoRecording) -> HashSet<(Device, u64)> {
+    let disks = recording.files.iter().filter(|file| file.class == FileClass::Disk);
+    disks.map(|file| (file.device, file.inode)).collect()
 }
 
 /// Requests that went to a stretch of a disk.

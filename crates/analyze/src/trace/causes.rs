@@ -68,25 +68,14 @@ pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Ve
 }
 
 /// Off the CPU was the span that has most of the time: the trace says that it was, and not where.
-fn take_from_largest(spans: &mut [Cause], at: u32, mut time: i64) {
-    let place = |span: &Cause| span.found.binary_search_by_key(&at, |(at, _)| *at).ok();
-    let mut held: Vec<(i64, usize, usize)> = Vec::new();
-    for (index, span) in spans.iter().enumerate() {
-        if let Some(place) = place(span)
-            && let Some((_, ns)) = span.found.get(place)
-        {
-            held.push((*ns, index, place));
-        }
-    }
-    held.sort_unstable_by(|a, b| b.cmp(a));
-    for (ns, index, place) in held {
-        // A span that is shorter than the absence was not the one.
-        if let Some((_, left)) =
-            spans.get_mut(index).and_then(|span| span.found.get_mut(place)).filter(|_| ns >= time)
-        {
-            *left -= time;
-            time = 0;
-        }
+fn take_from_largest(spans: &mut [Cause], at: u32, time: i64) {
+    let held = spans.iter_mut().filter_map(|span| {
+        let place = span.found.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        span.found.get_mut(place).map(|(_, ns)| ns)
+    });
+    // A span that is shorter than the absence was not the one.
+    if let Some(largest) = held.max().filter(|ns| **ns >= time) {
+        *largest -= time;
     }
 }
 

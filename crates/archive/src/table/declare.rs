@@ -59,6 +59,16 @@ impl Declaration {
     }
 }
 
+/// Columns of events, from their name, type, unit, whether cells may be missing, and meaning.
+pub(crate) fn events(columns: &[(&str, Stored, &str, bool, &str)]) -> Vec<Declaration> {
+    let column = |(name, stored, unit, optional, meaning): &(&str, Stored, &str, bool, &str)| {
+        let kind = if *stored == Stored::Int64 { "value" } else { "key" };
+        let column = Declaration::new(name, *stored, unit, kind, meaning);
+        if *optional { column.optional() } else { column }
+    };
+    columns.iter().map(column).collect()
+}
+
 /// The Parquet schema of a table.
 pub(crate) fn schema(columns: &[Declaration]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(Declaration::parquet).collect::<Result<Vec<_>, _>>()?;

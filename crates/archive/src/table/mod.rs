@@ -11,7 +11,7 @@ mod read;
 mod write;
 
 pub(crate) use buffer::{Cells, Item};
-pub(crate) use declare::{Declaration, Stored};
+pub(crate) use declare::{Declaration, Stored, events};
 pub(crate) use read::TableReader;
 pub(crate) use write::TableWriter;
 

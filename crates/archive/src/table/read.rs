@@ -116,11 +116,7 @@ impl TableReader {
     }
 
     pub(crate) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>, ArchiveError> {
-        let read = self.optional::<ByteArrayType>(name)?;
-        let text = |bytes: parquet::data_type::ByteArray| {
-            bytes.as_utf8().map(String::from).map_err(ArchiveError::damaged(&self.path))
-        };
-        read.into_iter().map(|cell| cell.map(text).transpose()).collect()
+        self.optional_text_of(name, self.groups.clone())
     }
 
     /// A text column of some row groups, with its missing cells.

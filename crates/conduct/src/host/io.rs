@@ -45,7 +45,7 @@ pub(super) fn finish(
         let message = format!("{} events of I/O were lost", recording.told.lost);
         station.stream.warn(message, "trace less at a time: a command instead of the whole system")?;
     }
-    let file = std::env::temp_dir().join(format!("perflab-{}-{index}.io", station.manifest.id));
+    let file = station.scratch(index, TRACER);
     let failed = |source| ConductError::Scratch { path: file.clone(), source };
     let mut out = std::io::BufWriter::new(std::fs::File::create(&file).map_err(failed)?);
     serde_json::to_writer(&mut out, &recording).map_err(|error| failed(error.into()))?;

@@ -105,7 +105,7 @@ impl<'a> Station<'a> {
         }
         for knob in &self.wanted(case) {
             if let Knob::DropCaches(which) = knob {
-                drop_caches(&self.host.root, *which)?;
+                crate::settings::drop_caches(&self.host.root, *which)?;
             }
         }
         Ok(())
@@ -120,6 +120,11 @@ impl<'a> Station<'a> {
             to: change.to,
         };
         Ok(changes.map(told).collect())
+    }
+
+    /// Where a tracer writes what it saw of an iteration, until the recorder takes it.
+    pub(super) fn scratch(&self, index: u32, tracer: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("perflab-{}-{index}.{tracer}", self.manifest.id))
     }
 
     fn wanted(&self, case: &Case) -> Vec<Knob> {
@@ -172,15 +177,4 @@ impl<'a> Station<'a> {
         }
         Ok(())
     }
-}
-
-/// Dirty pages cannot be dropped, so they are written first.
-fn drop_caches(root: &perflab_observe::Root, which: u8) -> Result<(), ConductError> {
-    rustix::fs::sync();
-    let path = root.path("/proc/sys/vm/drop_caches");
-    std::fs::write(&path, which.to_string()).map_err(|source| ConductError::Setting {
-        action: "write",
-        path,
-        source,
-    })
 }

@@ -20,7 +20,7 @@ pub(super) fn variable(
 }
 
 fn file(station: &Station<'_>, index: u32) -> PathBuf {
-    std::env::temp_dir().join(format!("perflab-{}-{index}.optrace", station.manifest.id))
+    station.scratch(index, "optrace")
 }
 
 /// Says that a trace was written. A warm-up's is nobody's.

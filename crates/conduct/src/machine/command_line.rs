@@ -117,7 +117,7 @@ fn memory(line: &mut Line, machine: &Machine, _accelerator: Accelerator, sharing
 }
 
 /// What the kernel is told: where its console is, that perflab is its first process, to end when it panics, and not to
-/// try all its ciphers before it begins, which is a good third of a boot under TCG (`--append cryptomgr.notests=0`
+/// try all its ciphers before it begins, which is a quarter of a boot's CPU time under TCG (`--append cryptomgr.notests=0`
 /// brings that back: what comes later counts).
 fn kernel_words(machine: &Machine, accelerator: Accelerator) -> String {
     let mut words = vec!["console=ttyS0".to_owned(), "panic=-1".into(), format!("rdinit={HOME}/perflab")];

@@ -1,7 +1,6 @@
 //! What a start cost: faults and waiting as the kernel counts them for the process, reads as its disk does.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -66,7 +65,6 @@ impl DiskReads {
 
 /// The disk, or partition, that a file lies on; none where that is no disk.
 pub fn disk_of(path: &Path) -> Option<Device> {
-    let device = fs::metadata(path).ok()?.dev();
-    let device = Device::new(rustix::fs::major(device), rustix::fs::minor(device));
+    let device = perflab_observe::io::files::device(&fs::metadata(path).ok()?);
     perflab_observe::io::mounts::is_disk(device).then_some(device)
 }

@@ -97,7 +97,7 @@ impl Runs {
 }
 
 impl FromIterator<(u64, u64)> for Runs {
-    /// From runs in any order, which may touch and overlap; numbers beyond 2^63 are left out.
+    /// From runs in any order, which may touch and overlap; numbers of 2^62 and more are left out.
     fn from_iter<I: IntoIterator<Item = (u64, u64)>>(runs: I) -> Self {
         let sound = |(first, count): &(u64, u64)| *count > 0 && *first < 1 << 62 && *count < 1 << 62;
         let mut sorted: Vec<(u64, u64)> = runs.into_iter().filter(sound).collect();

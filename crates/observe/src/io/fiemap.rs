@@ -94,15 +94,10 @@ pub fn uuid(file: &File) -> Option<String> {
     (done == 0 && !known.is_empty()).then(|| known.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The generation of a file; none where its file system has none.
+/// The generation of a file, which changes when its number is given to another one; none where its file system has none.
 pub fn generation(file: &File) -> Option<u32> {
-    version(file).ok()
-}
-
-/// The generation of a file: changes when its number is given to another one.
-fn version(file: &File) -> io::Result<u32> {
     let mut version: libc::c_long = 0;
     // SAFETY: file systems write an int or a long, and there is room for a long.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), GETVERSION as _, &raw mut version) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(version as u32) }
+    (done >= 0).then_some(version as u32)
 }

@@ -102,8 +102,17 @@ fn name_of(file: &File) -> Option<PathBuf> {
 /// Everything about the file of this name: `None` where there is none.
 pub fn look(path: &Path) -> Option<IoFile> {
     let found = fs::symlink_metadata(path).ok()?;
-    let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
-    Some(look_at(Device::new(major, minor), found.ino(), path))
+    Some(look_at(device(&found), found.ino(), path))
+}
+
+/// The file system's device that a file lies on.
+pub fn device(about: &fs::Metadata) -> Device {
+    Device::new(rustix::fs::major(about.dev()), rustix::fs::minor(about.dev()))
+}
+
+/// When a file was changed last, ns since 1970.
+pub fn changed(about: &fs::Metadata) -> i64 {
+    about.mtime().saturating_mul(1_000_000_000) + about.mtime_nsec()
 }
 
 fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
@@ -128,7 +137,6 @@ fn asked(device: Device, inode: u64, file: &File, path: Option<PathBuf>) -> IoFi
             () => FileClass::Other,
         }
     });
-    let changed = |found: &fs::Metadata| found.mtime().saturating_mul(1_000_000_000) + found.mtime_nsec();
     IoFile {
         device,
         inode,

@@ -43,7 +43,7 @@ impl Attached {
         if tasks.is_empty() {
             return Err(ProbeError::NoProcess { pid });
         }
-        let none = Attached {
+        let mut attached = Attached {
             pid,
             rings: Vec::new(),
             others: Vec::new(),
@@ -52,7 +52,6 @@ impl Attached {
             bytes: Vec::new(),
             lost: 0,
         };
-        let mut attached = none;
         for cpu in cpus(root) {
             let mut ring = None;
             for (number, sites) in places.iter().enumerate() {

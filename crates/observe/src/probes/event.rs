@@ -102,7 +102,7 @@ fn refused(path: &Path, offset: u64, source: io::Error) -> ProbeError {
             "the place is no beginning of an instruction, or the file's system cannot be probed"
         }
         Some(libc::EMFILE | libc::ENFILE) => {
-            "raise the number of open files (`ulimit -n`): each place needs one a thread and CPU"
+            "raise the number of open files (`ulimit -n`): each place needs one a CPU"
         }
         _ => "the kernel's log may say more",
     };

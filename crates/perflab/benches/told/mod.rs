@@ -1,5 +1,7 @@
 //! A command run to its end, and what it took: for benches of the whole program.
 
+#![allow(dead_code, reason = "not every bench asks for everything")]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,10 +13,8 @@ pub struct Told {
     /// By the clock.
     pub seconds: f64,
     /// Of all processors together, in the hundredths of a second that the kernel counts.
-    #[allow(dead_code, reason = "not every bench tells it")]
     pub processors: f64,
     /// The largest resident set that was seen, looked at every 2 ms.
-    #[allow(dead_code, reason = "not every bench tells it")]
     pub peak_mib: f64,
 }
 
@@ -50,7 +50,7 @@ fn peak(child: &Child) -> Option<f64> {
 }
 
 /// Seconds of processor time of all children that ended (fields 16 and 17 of `/proc/self/stat`).
-fn children() -> f64 {
+pub fn children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
     [13, 14].iter().map(|field| fields[*field].parse::<f64>().unwrap() / 100.0).sum()

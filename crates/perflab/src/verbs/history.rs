@@ -107,9 +107,8 @@ pub fn write_report(
     let (Some(path), Some(newest)) = (&of.report, runs.last()) else { return Ok(()) };
     let input = ReportInput {
         title: "History".into(),
-        comparisons: Vec::new(),
         runs: vec![report::input(&newest.directory)?],
-        flames: None,
+        ..ReportInput::default()
     };
     let page = render_history(&input, found)?;
     std::fs::write(path, page).with_context(|| format!("cannot write the report {}", path.display()))?;

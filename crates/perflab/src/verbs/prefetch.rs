@@ -13,7 +13,6 @@ use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
 
 pub use known::known;
-pub use learn::cool;
 pub use replay::{Reading, Rules, half_of_free, prepare};
 
 /// Carries out a verb. A program that was started gives the exit code.

@@ -2,17 +2,13 @@
 //! it: what is recorded meanwhile is the instrument's.
 
 use std::ffi::OsString;
-use std::path::Path;
 
-use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::Choices;
-use perflab_model::study::Source;
 use perflab_model::{Nanos, Status, Study};
 
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::verbs::run;
+use crate::verbs::written::{self, Written};
 
 /// A command, or a stretch of time, that an instrument records.
 pub struct Recorded<'a> {
@@ -39,26 +35,18 @@ impl Recorded<'_> {
         context: &Context,
         change: impl FnOnce(&mut Study),
     ) -> anyhow::Result<(Status, RunDir)> {
-        run::undo_leftovers(context);
-        let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
-        write_definition(&folder.path().join("command.toml"), self.command, self.duration)?;
-        let mut catalogue = context.catalogue()?;
-        catalogue.extend(folder.path())?;
-        let source = Source::new(self.verb, self.study()?);
-        let mut study = source.read()?;
-        change(&mut study);
-        let facts = perflab_observe::facts(&context.root, None)?;
-        let choices = Choices { set: Vec::new(), only: None, seed: 0 };
-        let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
-            .map_err(|found| source.problems(found))?;
-        let label = self.label.map(String::from);
-        let manifest = crate::manifest::manifest(&source, study, plan, facts, label, &context.root);
-        let stop = run::stop_on_interrupt()?;
-        let host = run::host(context, catalogue)?;
+        let written = Written {
+            verb: self.verb,
+            workload: "command",
+            definition: definition(self.command, self.duration)?,
+            study: self.study()?,
+            seed: 0,
+            label: self.label,
+        };
         if self.command.is_empty() && self.duration.is_none() {
             context.say("recording until ^C");
         }
-        let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+        let (status, found) = written.carry_out(context, change)?;
         context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
         context.say(crate::verbs::show::own_cost(&found.manifest()?));
         Ok((status, found))
@@ -108,7 +96,7 @@ pub fn time(option: &str, text: &str) -> Result<String, Usage> {
 }
 
 /// The command as a workload; waiting, where there is none.
-fn write_definition(path: &Path, command: &[OsString], duration: Option<&str>) -> anyhow::Result<()> {
+fn definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
             time("--for", duration)?;
@@ -118,19 +106,7 @@ fn write_definition(path: &Path, command: &[OsString], duration: Option<&str>) -
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
         (command, _) => words(command)?,
     };
-    define(path, &words, "")
-}
-
-/// The words of a command as a workload, with further keys of a definition.
-pub fn define(path: &Path, words: &[String], keys: &str) -> anyhow::Result<()> {
-    let argv: Vec<String> = words.iter().map(|word| quoted(&literal(word))).collect();
-    let text = format!(
-        "title = \"the recorded command\"\nmeasures = \"how long it took\"\n\
-         homepage = \"https://localhost\"\nlicence = \"NOASSERTION\"\nargv = [{}]\n{keys}\n\
-         [[metric]]\nname = \"time\"\nunit = \"s\"\ndirection = \"lower\"\nprimary = true\ntime = \"wall\"\n",
-        argv.join(", ")
-    );
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    Ok(written::command(&words, ""))
 }
 
 /// The words of a command.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_archive::RunDir;
-use perflab_present::report::{ReportInput, RunInput, render_traced};
+use perflab_present::report::{ReportInput, RunInput, render};
 use perflab_present::table::render_all;
 
 use crate::arguments;
@@ -81,7 +81,7 @@ fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::
     let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
     let flames = super::flame::pictures::of_runs(runs)?;
     let traces = runs.iter().map(super::trace::sections).collect::<anyhow::Result<Vec<_>>>()?.concat();
-    let html = render_traced(&ReportInput { title, comparisons, runs: inputs, flames }, &traces)?;
+    let html = render(&ReportInput { title, comparisons, runs: inputs, flames, traces })?;
     std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
 }
 

@@ -1,14 +1,19 @@
-//! A small ext4 file system of the test's own, on a loop device: mounted anew, nothing of it is in memory.
+//! A small ext4 file system of the test's own, on a loop device: mounted anew, nothing of it is in memory. One at a time:
+//! tests that drop the machine's caches would take from others what they are about to look at.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::laboratory::{is_root, skip};
+
+static CACHES: Mutex<()> = Mutex::new(());
 
 /// Gone with its mount when dropped.
 pub struct Image {
     home: tempfile::TempDir,
+    _caches: MutexGuard<'static, ()>,
 }
 
 impl Image {
@@ -18,7 +23,8 @@ impl Image {
             skip(test, "mounting an image needs root");
             return None;
         }
-        let image = Image { home: tempfile::tempdir().unwrap() };
+        let caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+        let image = Image { home: tempfile::tempdir().unwrap(), _caches: caches };
         fs::create_dir(image.place()).unwrap();
         let file = fs::File::create(image.file()).unwrap();
         file.set_len(32 << 20).unwrap();

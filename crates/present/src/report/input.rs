@@ -13,7 +13,7 @@ pub struct RunInput {
 }
 
 /// Everything that one report shows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportInput {
     /// The page's heading; the first study's title where empty.
     pub title: String,
@@ -23,6 +23,8 @@ pub struct ReportInput {
     pub runs: Vec<RunInput>,
     /// Their profiles, where there are any.
     pub flames: Option<crate::flame::Picture>,
+    /// Sections about single operations that they traced.
+    pub traces: Vec<crate::trace::TraceSection>,
 }
 
 /// Why there is no report.

@@ -22,7 +22,7 @@ mod verdicts;
 pub(crate) use bundle::base64;
 pub use input::{ReportError, ReportInput, RunInput};
 pub(crate) use render::{json as page_json, templates};
-pub use render::{render, render_history, render_traced};
+pub use render::{render, render_history};
 
 #[cfg(test)]
 mod tests;

@@ -73,11 +73,7 @@ struct PlanView {
 }
 
 /// The page of an input.
-pub(super) fn page(
-    input: &ReportInput,
-    history: Option<&History>,
-    traces: &[crate::trace::TraceSection],
-) -> Page {
+pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
     let study = input.runs.first().map(|run| &run.record.manifest.study);
     let title = study.map(|study| study.title.clone()).filter(|_| input.title.is_empty());
     Page {
@@ -89,7 +85,7 @@ pub(super) fn page(
         comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
         slabs: crate::slab::sections(&input.runs),
-        traces: traces.to_vec(),
+        traces: input.traces.clone(),
         fairness: fairness::views(input.runs.iter().map(|run| &run.record)),
         history: history.map(crate::history::HistorySection::of),
     }

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::page::{self, Page};
 use super::{ReportError, ReportInput, bundle, data, run};
-use crate::trace::TraceSection;
 
 #[derive(Serialize)]
 struct Filled<'a> {
@@ -26,16 +25,7 @@ struct Filled<'a> {
 ///
 /// Without a run; and where page or data cannot be written, which would be a mistake of ours.
 pub fn render(input: &ReportInput) -> Result<String, ReportError> {
-    filled(input, None, &[])
-}
-
-/// The same page with sections about single operations that runs traced.
-///
-/// # Errors
-///
-/// As [`render`].
-pub fn render_traced(input: &ReportInput, traces: &[TraceSection]) -> Result<String, ReportError> {
-    filled(input, None, traces)
+    filled(input, None)
 }
 
 /// The same page with a section about the history of metrics, its newest run among the input's.
@@ -44,18 +34,14 @@ pub fn render_traced(input: &ReportInput, traces: &[TraceSection]) -> Result<Str
 ///
 /// As [`render`].
 pub fn render_history(input: &ReportInput, history: &History) -> Result<String, ReportError> {
-    filled(input, Some(history), &[])
+    filled(input, Some(history))
 }
 
-fn filled(
-    input: &ReportInput,
-    history: Option<&History>,
-    traces: &[TraceSection],
-) -> Result<String, ReportError> {
+fn filled(input: &ReportInput, history: Option<&History>) -> Result<String, ReportError> {
     if input.runs.is_empty() {
         return Err(ReportError::NoRuns);
     }
-    let page = page::page(input, history, traces);
+    let page = page::page(input, history);
     let data = data::ReportData { runs: input.runs.iter().map(run::run).collect() };
     let filled = Filled {
         page: &page,

@@ -90,66 +90,71 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reason {
+    /// Those that are the same wherever they hold.
+    fn fixed(&self) -> Option<&'static str> {
+        Some(match self {
+            Reason::FlooredPercentages => {
+                "the tool cuts %Ef to a whole number, so a mean of it is low by up to 1 point; ours divides bytes by bytes"
+            }
+            Reason::TruncatedSpace => {
+                "Space is cut to one digit behind the point, so weights are low by up to 100 kB"
+            }
+            Reason::CachesAlike => {
+                "every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory"
+            }
+            Reason::TicksAlike => "every tick counts the same; ours counts the time that it stands for",
+            Reason::TiesUnordered => {
+                "rows of the same %Ef stand in no defined order (an unstable sort); ours are ordered by name"
+            }
+            Reason::CapacityAsUse => {
+                "num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load"
+            }
+            Reason::PaddedSize => {
+                "objsize is the padded size of a slot, so that what alignment costs is counted as use"
+            }
+            _ => return None,
+        })
+    }
+
+    /// Those that say how much they concern.
+    fn counted(&self) -> String {
         match self {
-            Reason::AboveHundredDropped { rows } => write!(
-                f,
+            Reason::AboveHundredDropped { rows } => format!(
                 "{rows} rows above 100 % are left out; they were torn (files of one cache read at different times), and as torn rows below 100 % stay, the mean is not cured"
             ),
-            Reason::FlooredPercentages => write!(
-                f,
-                "the tool cuts %Ef to a whole number, so a mean of it is low by up to 1 point; ours divides bytes by bytes"
-            ),
-            Reason::TruncatedSpace => {
-                write!(f, "Space is cut to one digit behind the point, so weights are low by up to 100 kB")
-            }
-            Reason::DecimalMegaTimes1024 { rows } => write!(
-                f,
+            Reason::DecimalMegaTimes1024 { rows } => format!(
                 "{rows} rows have Space in M, which is 1,000 K; times 1,024 they weigh 2.4 % too much"
             ),
-            Reason::CachesAlike => write!(
-                f,
-                "every cache counts the same: one of 16 kB as much as one of 260 MB, which says nothing about memory"
-            ),
-            Reason::TicksAlike => {
-                write!(f, "every tick counts the same; ours counts the time that it stands for")
-            }
-            Reason::AbsentTicks { caches } => write!(
-                f,
+            Reason::AbsentTicks { caches } => format!(
                 "{caches} caches have no row at some ticks; the mean leaves these ticks out, ours counts 0 bytes"
             ),
-            Reason::MergedNames { names } => write!(
-                f,
+            Reason::MergedNames { names } => format!(
                 "{names} rows are groups of merged caches under the name of their directory; the members are not named"
             ),
-            Reason::TiesUnordered => write!(
-                f,
-                "rows of the same %Ef stand in no defined order (an unstable sort); ours are ordered by name"
-            ),
-            Reason::CapacityAsUse => write!(
-                f,
-                "num_objs counts slots, used or free: the result is one constant a cache (the packing) and cannot move with the load"
-            ),
-            Reason::PaddedSize => write!(
-                f,
-                "objsize is the padded size of a slot, so that what alignment costs is counted as use"
-            ),
-            Reason::PageSizeAssumed { page_size } => {
-                let here = page_size.map_or("unknown".into(), |bytes| bytes.to_string());
-                write!(f, "a page is taken to have 4,096 bytes; here it is {here}")
-            }
-            Reason::OrderAssumed { rows } => write!(
-                f,
+            Reason::OrderAssumed { rows } => format!(
                 "{rows} rows of caches without a known order get order 0; pagesperslab says the truth in each row"
             ),
             Reason::EmptyDropped { rows } => {
-                write!(f, "{rows} rows of caches without slabs are 0 / 0 and vanish without a word")
+                format!("{rows} rows of caches without slabs are 0 / 0 and vanish without a word")
             }
-            Reason::OtherUnits { rows } => write!(
-                f,
+            Reason::OtherUnits { rows } => format!(
                 "{rows} rows have a Space that is neither in K nor in M: there the notebook stops; here they are left out"
             ),
+            Reason::PageSizeAssumed { page_size } => {
+                let here = page_size.map_or("unknown".into(), |bytes| bytes.to_string());
+                format!("a page is taken to have 4,096 bytes; here it is {here}")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fixed() {
+            Some(text) => f.write_str(text),
+            None => f.write_str(&self.counted()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `perflab io export --blkparse`
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use perflab_model::io::{IoEvent, IoKind};
+use perflab_model::io::IoKind;
 
 use crate::arguments::io::Export;
 use crate::context::Context;
@@ -12,22 +13,28 @@ use crate::exit::Exit;
 pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
     let recording = super::recording(context, &wanted.which)?;
     let mut text = String::new();
-    let requests = recording.events.iter().filter_map(|event| Some((event, action(event.kind)?)));
-    for (sequence, (event, action)) in requests.enumerate() {
+    let mut programs: HashMap<i32, &str> = HashMap::new();
+    let mut sequence = 0;
+    for event in &recording.events {
+        if let (IoKind::Exec, Some(file)) = (event.kind, &event.name) {
+            programs.insert(event.pid, file.rsplit('/').next().unwrap_or(file));
+        }
+        let Some(action) = action(event.kind) else { continue };
+        sequence += 1;
         let at = event.at.since(recording.told.begun);
         let device = format!("{},{}", event.device.major(), event.device.minor());
         let flags = event.name.as_deref().unwrap_or_default();
         let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
-        // The CPU is not kept: it is always 0. A comm is not either: the pid says who.
+        let pid = event.pid;
+        let program = match event.kind {
+            IoKind::Completed => "0".into(),
+            _ => programs.get(&pid).map_or_else(|| pid.to_string(), |name| (*name).to_owned()),
+        };
+        // The CPU is not kept: it is always 0. A comm is not either: the last program that the thread had started stands for it.
         let _ = writeln!(
             text,
-            "{device:>7} {:>2} {:>8} {seconds:>5}.{nanos:09} {:>5} {action:>2} {flags:>3} {} + {} [{}]",
-            0,
-            sequence + 1,
-            event.pid,
-            event.first,
-            event.count,
-            if event.kind == IoKind::Completed { "0".into() } else { program(&recording.events, event) },
+            "{device:>7} {:>2} {sequence:>8} {seconds:>5}.{nanos:09} {pid:>5} {action:>2} {flags:>3} {} + {} [{program}]",
+            0, event.first, event.count,
         );
     }
     context.write(&text)?;
@@ -40,12 +47,4 @@ fn action(kind: IoKind) -> Option<&'static str> {
         IoKind::Completed => Some("C"),
         _ => None,
     }
-}
-
-/// The file name of the last program that the thread had started by then.
-fn program(events: &[IoEvent], request: &IoEvent) -> String {
-    let started = events.iter().take_while(|event| event.at <= request.at);
-    let last = started.filter(|event| event.kind == IoKind::Exec && event.pid == request.pid).last();
-    let name = last.and_then(|event| event.name.as_deref()?.rsplit('/').next());
-    name.map_or_else(|| request.pid.to_string(), String::from)
 }

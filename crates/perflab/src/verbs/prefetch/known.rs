@@ -41,7 +41,5 @@ pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
 }
 
 fn now(place: &str) -> Option<Device> {
-    let about = std::fs::metadata(place).ok()?;
-    let device = std::os::unix::fs::MetadataExt::dev(&about);
-    Some(Device::new(rustix::fs::major(device), rustix::fs::minor(device)))
+    Some(perflab_observe::io::files::device(&std::fs::metadata(place).ok()?))
 }

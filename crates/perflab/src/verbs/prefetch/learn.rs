@@ -5,6 +5,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use perflab_conduct::settings::drop_caches;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
@@ -26,7 +27,7 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
         wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
     let program = store::program(word)?;
     if wanted.cold {
-        cool(context, 3)?;
+        drop_caches(&context.root, 3)?;
     }
     let (status, start) = learn_once(context, &wanted.command, limit)?;
     if !status.success() {
@@ -98,12 +99,4 @@ fn watch(child: &mut Child, limit: Nanos, mut meanwhile: impl FnMut()) -> anyhow
         std::thread::sleep(GLANCE);
     }
     Ok(())
-}
-
-/// Writes dirty pages, and drops what can be dropped: 1 pages, 3 names and inodes too.
-pub fn cool(context: &Context, which: u8) -> anyhow::Result<()> {
-    rustix::fs::sync();
-    let path = context.root.path("/proc/sys/vm/drop_caches");
-    std::fs::write(&path, which.to_string())
-        .with_context(|| format!("caches cannot be dropped: {} needs root", path.display()))
 }

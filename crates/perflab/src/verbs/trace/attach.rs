@@ -1,6 +1,7 @@
 //! `perflab trace attach`: the operations of a program that knows nothing of it, by uprobes.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -66,7 +67,7 @@ fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
         }
         (None, Some(pid), _) => std::fs::read_link(format!("/proc/{pid}/exe"))
             .map_err(|_| Usage::new(format!("there is no process {pid}"), "or it is not yours").into()),
-        (None, None, Some(command)) => found(Path::new(command)),
+        (None, None, Some(command)) => found(command),
         (None, None, None) => Err(Usage::new(
             "nothing to watch",
             "give a command behind `--`, or --pid, or --list with --program",
@@ -76,18 +77,11 @@ fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
 }
 
 /// As a shell finds a command.
-fn found(command: &Path) -> anyhow::Result<PathBuf> {
-    if command == Path::new("perflab") {
+fn found(command: &OsStr) -> anyhow::Result<PathBuf> {
+    if command == "perflab" {
         return std::env::current_exe().context("cannot find perflab's own binary");
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let inside = std::env::split_paths(&path).map(|folder| folder.join(command));
-    let near = command.components().count() > 1;
-    let file = if near { Some(command.to_owned()) } else { inside.into_iter().find(|file| file.is_file()) };
-    let file = file.and_then(|file| std::fs::canonicalize(file).ok());
-    file.ok_or_else(|| {
-        Usage::new(format!("there is no program `{}`", command.display()), "is its name right?").into()
-    })
+    Ok(perflab_prefetch::store::program(command)?)
 }
 
 fn list(context: &Context, program: &Program) -> anyhow::Result<Exit> {
@@ -115,7 +109,7 @@ impl Subject {
         let mut words = recording::words(&wanted.command)?;
         let name = words.join(" ");
         if let Some(first) = words.first_mut() {
-            *first = found(Path::new(first))?.display().to_string();
+            *first = found(OsStr::new(first.as_str()))?.display().to_string();
         }
         let waits = "kill -STOP $$; exec \"$@\"";
         let child = Command::new("/bin/sh").args(["-c", waits, "sh"]).args(&words).spawn();

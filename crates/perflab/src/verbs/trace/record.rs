@@ -2,44 +2,34 @@
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::Choices;
 use perflab_model::Status;
-use perflab_model::study::Source;
 
 use super::stored::TRACER;
 use crate::arguments::trace;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::verbs::{recording, run};
+use crate::verbs::recording;
+use crate::verbs::written::{self, Written};
 
 /// Runs the command once, keeps its trace, and says what made its slow operations slow.
 pub fn record(context: &Context, wanted: &trace::Run) -> anyhow::Result<Exit> {
-    run::undo_leftovers(context);
     let mut words = recording::words(&wanted.command)?;
     // Its own loads, whether or not it is on PATH.
     if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
         *first = std::env::current_exe().context("cannot find perflab's own binary")?.display().to_string();
     }
-    let mut catalogue = context.catalogue()?;
-    let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
-    recording::define(&folder.path().join("command.toml"), &words, "traced = true\n")?;
-    catalogue.extend(folder.path())?;
-    let title = format!("Operations of `{}`", words.join(" "));
-    let text = format!(
-        "title = {}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\ntime-limit = \"87600h\"\n\n[workload.command]\n",
-        recording::quoted(&title)
-    );
-    let source = Source::new("trace run", text);
-    let study = source.read()?;
-    let facts = perflab_observe::facts(&context.root, None)?;
-    let choices = Choices { set: Vec::new(), only: None, seed: 0 };
-    let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
-        .map_err(|found| source.problems(found))?;
-    let manifest =
-        crate::manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root);
-    let stop = run::stop_on_interrupt()?;
-    let host = run::host(context, catalogue)?;
-    let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+    let title = recording::quoted(&format!("Operations of `{}`", words.join(" ")));
+    let written = Written {
+        verb: "trace run",
+        workload: "command",
+        definition: written::command(&words, "traced = true\n"),
+        study: format!(
+            "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\ntime-limit = \"87600h\"\n\n[workload.command]\n"
+        ),
+        seed: 0,
+        label: wanted.label.as_deref(),
+    };
+    let (status, found) = written.carry_out(context, |_| ())?;
     let traced = !found.tracers()?.is_empty();
     if status == Status::Finished && !traced {
         return Err(not_linked(&words).into());
