@@ -87,6 +87,7 @@ mod rows;
 mod seen;
 mod side;
 pub mod slab;
+pub mod startup;
 pub mod statistic;
 pub mod together;
 pub mod trace;

@@ -5,6 +5,8 @@
 
 mod cost;
 mod ended;
+mod inside;
+mod packages;
 mod until;
 
 use std::ffi::OsString;
@@ -14,9 +16,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use perflab_model::Nanos;
+use perflab_model::io::Device;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use cost::{Cost, DiskReads, disk_of};
+pub use inside::{Inside, InsideError};
+pub use packages::PackagesError;
 pub use until::{NotAnEnd, Until};
 
 /// How a start came out.
@@ -33,7 +38,7 @@ pub struct Started {
 }
 
 /// Starts a command, calls `beside` right after, and waits until it counts as started, or ends, or `limit` has passed. What
-/// still runs of it then is ended.
+/// still runs of it then is ended. Reads are those of `disk`.
 ///
 /// # Errors
 /// A command that cannot be started, an end that cannot be watched for.
@@ -41,6 +46,7 @@ pub fn start(
     command: &[OsString],
     until: &Until,
     limit: Nanos,
+    disk: Option<Device>,
     beside: impl FnOnce(),
 ) -> io::Result<Started> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -48,7 +54,6 @@ pub fn start(
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.envs(watch.variables());
-    let disk = which(program).and_then(|path| disk_of(&path));
     let before = disk.and_then(DiskReads::of);
     let begin = perflab_observe::monotonic_now();
     let mut child = child.spawn()?;
@@ -67,16 +72,6 @@ pub fn start(
 fn finish(child: &mut Child) -> io::Result<()> {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     child.wait().map(drop)
-}
-
-/// The file of a program, as it would be found.
-pub fn which(program: &std::ffi::OsStr) -> Option<std::path::PathBuf> {
-    let path = Path::new(program);
-    if program.as_encoded_bytes().contains(&b'/') {
-        return path.is_file().then(|| path.to_path_buf());
-    }
-    let all = std::env::var_os("PATH")?;
-    std::env::split_paths(&all).map(|folder| folder.join(path)).find(|path| path.is_file())
 }
 
 /// Bytes of a file that are in memory: coldness is looked at, not believed.

@@ -24,6 +24,7 @@ pub const STUDIES: &[Shipped] = &[
     Shipped { name: "slab-efficiency", text: include_str!("../../../studies/slab-efficiency.toml") },
     Shipped { name: "hackbench-profile", text: include_str!("../../../studies/hackbench-profile.toml") },
     Shipped { name: "slablist-insertion", text: include_str!("../../../studies/slablist-insertion.toml") },
+    Shipped { name: "application-startup", text: include_str!("../../../studies/application-startup.toml") },
     Shipped { name: "vm-fairness", text: include_str!("../../../studies/vm-fairness.toml") },
     Shipped { name: "stream-4vms", text: include_str!("../../../studies/stream-4vms.toml") },
     Shipped { name: "patch-matrix", text: include_str!("../../../studies/patch-matrix.toml") },

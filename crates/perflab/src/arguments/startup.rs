@@ -98,6 +98,12 @@ pub struct StartOnce {
     /// Trace it and remember what it read, unless that is known
     #[arg(long)]
     pub learn: bool,
+    /// Start it on this disk: in a root directory whose packages are copied there
+    #[arg(long, value_name = "DIR", requires = "package")]
+    pub inside: Option<PathBuf>,
+    /// What is copied there: a package, with everything that it needs
+    #[arg(long, value_delimiter = ',')]
+    pub package: Vec<String>,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,

@@ -2,18 +2,13 @@
 
 mod once;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
-use perflab_conduct::Choices;
-use perflab_conduct::startup::Until;
-use perflab_model::Nanos;
-use perflab_model::study::Source;
 
 use crate::arguments::startup::{Ahead, Caches, Startup};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::verbs::recording::{literal, quoted, words};
-use crate::verbs::run;
+use crate::verbs::written::Written;
 
 pub use once::once;
 
@@ -31,33 +26,19 @@ const METRICS: [(&str, &str, &str, bool); 8] = [
 
 /// Measures starts, and compares the ways.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
-    let _: Until = wanted.until.parse().map_err(|error| usage(&error))?;
-    Nanos::parse(&wanted.limit)
-        .map_err(|error| Usage::new(format!("--limit: {error}"), "for example 120s"))?;
-    let store = perflab_prefetch::Store::locate(None);
-    let word = wanted.command.first().context("no command")?;
-    perflab_prefetch::store::program(word)?;
-    run::undo_leftovers(context);
+    let subject = once::Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
     if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
-        once::teach(context, &store, wanted)?;
+        subject.teach(context, &perflab_prefetch::Store::locate(None))?;
     }
-    let folder = tempfile::tempdir().context("cannot make a folder for the command's definition")?;
-    std::fs::write(folder.path().join("start.toml"), definition(wanted)?)
-        .context("cannot write the definition")?;
-    let mut catalogue = context.catalogue()?;
-    catalogue.extend(folder.path())?;
-    let source = Source::new("startup", study(wanted));
-    let study = source.read()?;
-    let facts = perflab_observe::facts(&context.root, None)?;
-    let seed = rand::random();
-    let choices = Choices { set: Vec::new(), only: None, seed };
-    let plan = perflab_conduct::plan(&study, &catalogue, &facts, &choices)
-        .map_err(|found| source.problems(found))?;
-    let manifest =
-        crate::manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root);
-    let stop = run::stop_on_interrupt()?;
-    let host = run::host(context, catalogue)?;
-    let (status, found) = run::carry_out(context, &host, &manifest, &Default::default(), &stop)?;
+    let written = Written {
+        verb: "startup",
+        workload: "start",
+        definition: definition(wanted)?,
+        study: study(wanted),
+        seed: rand::random(),
+        label: wanted.label.as_deref(),
+    };
+    let (status, found) = written.carry_out(context, |_| ())?;
     super::report::after_run(context, &found, true)?;
     let factors = factors(wanted);
     if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {

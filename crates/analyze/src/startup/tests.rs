@@ -1,0 +1,83 @@
+use indexmap::IndexMap;
+use perflab_model::{Case, Direction, Nanos, Sample, Unit, Value};
+
+use super::*;
+use crate::build::{Lab, primary};
+
+/// Starts of an application: a median by way, with a spread of 2 %.
+fn record(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {
+    let lab = Lab::new("run").with(|lab| {
+        lab.factors = vec![("prefetch", vec!["none", "sync", "async"]), ("caches", vec!["3", "1"])];
+        lab.metrics = vec![primary("wall", "s", Direction::Lower)];
+        lab.iterations = 8;
+    });
+    let mut record = lab.run(|spot| {
+        Some(
+            seconds(spot.level("prefetch"), spot.level("caches")) * (1.0 + f64::from(spot.iteration) / 400.0),
+        )
+    });
+    for case in &mut record.manifest.plan.cases {
+        *case = Case { parameters: parameters(&case.levels), ..case.clone() };
+    }
+    record
+}
+
+fn parameters(levels: &IndexMap<String, String>) -> IndexMap<String, Value> {
+    levels.iter().map(|(name, level)| (name.clone(), Value::Text(level.clone()))).collect()
+}
+
+fn standing(application: &Application, claim: &str) -> Standing {
+    application.shapes.iter().find(|shape| shape.claim.starts_with(claim)).unwrap().standing
+}
+
+#[test]
+fn the_figures_of_2007_have_the_shapes_of_2007() {
+    let then = |prefetch: &str, caches: &str| match (prefetch, caches) {
+        ("none", "1") => 11.5,
+        _ => THEN.iter().find(|row| row.prefetch == prefetch && row.caches == caches).unwrap().mean,
+    };
+    let mut record = record(then);
+    let faults = |case, value| Sample {
+        boot: 0,
+        target: None,
+        case,
+        iteration: 0,
+        metric: "major-faults".into(),
+        value,
+        unit: Unit::new("1"),
+        direction: Direction::Lower,
+        primary: false,
+        start: Nanos(0),
+        end: Nanos(1),
+    };
+    for (case, of) in record.manifest.plan.cases.clone().iter().enumerate() {
+        let row = THEN.iter().find(|row| row.prefetch == of.levels["prefetch"]).unwrap();
+        record.samples.push(faults(case as u32, row.faults));
+    }
+    let found = applications(&record);
+    let [application] = &found[..] else { panic!("{found:?}") };
+    for claim in ["reading ahead before nothing", "sync before async", "metadata", "major faults"] {
+        assert_eq!(standing(application, claim), Standing::Holds, "{claim}");
+    }
+    assert_eq!(standing(application, "reading ahead before the application"), Standing::Unmeasured);
+    let cold = application.of("none", "3", false).unwrap();
+    assert!((cold.wall().unwrap().value - 13.1).abs() < 0.2 && cold.deviation > 0.0, "{cold:?}");
+}
+
+#[test]
+fn a_shape_that_is_turned_round_fails_with_its_reason_and_one_that_is_none_is_unclear() {
+    let found = applications(&record(|prefetch, _| if prefetch == "sync" { 5.0 } else { 4.5 }));
+    assert_eq!(standing(&found[0], "sync before async"), Standing::Fails);
+    let shape = found[0].shapes.iter().find(|shape| shape.claim == "sync before async").unwrap();
+    assert!(shape.now.contains("+11.1 % [") && shape.why.contains("metadata first"), "{shape:?}");
+    assert_eq!(standing(&found[0], "metadata"), Standing::Unclear);
+}
+
+#[test]
+fn a_run_without_reading_ahead_has_no_such_section() {
+    let mut record = record(|_, _| 1.0);
+    record.manifest.plan.cases.iter_mut().for_each(|case| {
+        case.parameters.insert("prefetch".into(), Value::Text("none".into()));
+    });
+    assert!(applications(&record).is_empty());
+}

@@ -1,0 +1,171 @@
+//! A root directory whose packages lie on a disk of one's choice, so that a start can be measured on a disk that the machine does
+//! not run from. The files of packages are copied there; whatever belongs to none of them (settings, caches that
+//! installing makes) is this machine's, seen through an overlay, and so are devices, processes and temporary files.
+//!
+//! It mounts, and so wants a mount namespace of its own (`unshare --mount`), which takes everything away with its end.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, mount, mount_bind_recursive};
+
+use super::packages::{PackagesError, files};
+
+/// What programs want from the machine itself.
+const SHARED: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/tmp"];
+/// Compiled Python, which no package owns and every start reads.
+const COMPILED: &str = "__pycache__";
+
+/// Why there is no such root.
+#[derive(Debug, thiserror::Error)]
+pub enum InsideError {
+    /// The packages are not known.
+    #[error(transparent)]
+    Packages(#[from] PackagesError),
+    /// A file cannot be copied: no room, mostly.
+    #[error("cannot copy {} to {}: {source}", from.display(), to.display())]
+    Copy {
+        /// the file
+        from: PathBuf,
+        /// its copy
+        to: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// Refused by the kernel.
+    #[error("cannot mount {}: {source}; it needs root, and a kernel with overlay", at.display())]
+    Mount {
+        /// where
+        at: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// The namespace is everybody's.
+    #[error("mounts would be seen by everybody: run it in `unshare --mount`")]
+    Shared,
+}
+
+/// A root directory over a disk.
+#[derive(Debug)]
+pub struct Inside {
+    disk: PathBuf,
+    root: PathBuf,
+}
+
+impl Inside {
+    /// Copies what packages have to `disk`, unless that was done, and mounts the root.
+    ///
+    /// # Errors
+    /// Packages that are not installed, a full disk, no root, a mount namespace that others are in.
+    pub fn prepare(disk: &Path, packages: &[String]) -> Result<Self, InsideError> {
+        if !own_namespace() {
+            return Err(InsideError::Shared);
+        }
+        let inside = Inside { disk: disk.into(), root: disk.join("seen") };
+        let done = disk.join(format!("copied-{}", packages.join("-")));
+        if !done.exists() {
+            inside.copy(&files(packages)?)?;
+            fs::write(&done, "").map_err(copying(&done, &done))?;
+            rustix::fs::sync();
+        }
+        inside.mount()?;
+        Ok(inside)
+    }
+
+    /// The command, as it is started in this root.
+    pub fn command(&self, command: &[OsString]) -> Vec<OsString> {
+        let chroot = [OsString::from("chroot"), self.root.clone().into_os_string()];
+        chroot.into_iter().chain(command.iter().cloned()).collect()
+    }
+
+    /// Where a file of this machine's root lies on the disk.
+    pub fn copy_of(&self, path: &Path) -> PathBuf {
+        self.upper().join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn upper(&self) -> PathBuf {
+        self.disk.join("files")
+    }
+
+    fn copy(&self, files: &[PathBuf]) -> Result<(), InsideError> {
+        let mut compiled = BTreeSet::new();
+        for file in files {
+            self.copy_one(file)?;
+            if file.extension().is_some_and(|ending| ending == "py") {
+                compiled.extend(file.parent().map(|folder| folder.join(COMPILED)));
+            }
+        }
+        let folders = compiled.iter().filter_map(|folder| fs::read_dir(folder).ok());
+        folders.flatten().flatten().try_for_each(|entry| self.copy_one(&entry.path()))
+    }
+
+    /// A file under the name that its directory really has: `/lib` may be a link to `/usr/lib`.
+    fn copy_one(&self, file: &Path) -> Result<(), InsideError> {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return Ok(()) };
+        // What was removed after installing is no part of a start.
+        let (Ok(folder), Ok(about)) = (fs::canonicalize(folder), fs::symlink_metadata(file)) else {
+            return Ok(());
+        };
+        let to = self.copy_of(&folder.join(name));
+        let done = self.folder(&folder).and_then(|()| match () {
+            () if to.symlink_metadata().is_ok() => Ok(()),
+            () if about.is_symlink() => {
+                fs::read_link(file).and_then(|link| std::os::unix::fs::symlink(link, &to))
+            }
+            () if about.is_file() => fs::copy(file, &to).map(drop),
+            () if about.is_dir() => self.folder(&folder.join(name)),
+            () => Ok(()),
+        });
+        done.map_err(copying(file, &to))
+    }
+
+    /// A directory, with those above it, as open or closed as here.
+    fn folder(&self, folder: &Path) -> io::Result<()> {
+        let to = self.copy_of(folder);
+        if to.is_dir() {
+            return Ok(());
+        }
+        if let Some(above) = folder.parent() {
+            self.folder(above)?;
+        }
+        fs::create_dir(&to)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(fs::metadata(folder)?.mode()))
+    }
+
+    fn mount(&self) -> Result<(), InsideError> {
+        let work = self.disk.join("work");
+        for folder in [&self.root, &work, &self.upper()] {
+            fs::create_dir_all(folder).map_err(copying(folder, folder))?;
+        }
+        let options = format!("lowerdir=/,upperdir={},workdir={}", self.upper().display(), work.display());
+        let options = std::ffi::CString::new(options).unwrap_or_default();
+        let at = &self.root;
+        let failed =
+            |at: &Path, error: rustix::io::Errno| InsideError::Mount { at: at.into(), source: error.into() };
+        mount("overlay", at, "overlay", MountFlags::empty(), options.as_c_str())
+            .map_err(|error| failed(at, error))?;
+        let here = |place: &&&str| Path::new(place).is_dir();
+        for place in SHARED.iter().filter(here) {
+            let at = self.root.join(place.trim_start_matches('/'));
+            mount_bind_recursive(*place, &at).map_err(|error| failed(&at, error))?;
+        }
+        Ok(())
+    }
+}
+
+fn copying(from: &Path, to: &Path) -> impl FnOnce(io::Error) -> InsideError {
+    let (from, to) = (from.into(), to.into());
+    move |source| InsideError::Copy { from, to, source }
+}
+
+/// Whether this process has mounts of its own: in another namespace than the first process, or than its parent.
+fn own_namespace() -> bool {
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let of = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let own = of("self");
+    ["1", &parent.to_string()].iter().filter_map(|pid| of(pid)).any(|other| own.as_ref() != Some(&other))
+}
