@@ -5,6 +5,7 @@
 //! its [`Orders`] from a file of the initramfs and tells the host over its control port what becomes of them.
 //! Refuses to be more than that: there are no services, and when the work ends, the guest ends.
 
+mod agent;
 mod control;
 mod first;
 mod line;
@@ -17,6 +18,7 @@ mod root;
 mod terminal;
 mod work;
 
+pub use agent::agents_place;
 pub use control::{Control, LARGEST, Said, Told};
 pub use first::{is_first, run};
 pub use terminal::terminal;

@@ -14,6 +14,7 @@ mod trim;
 
 pub use closure::{Closure, closure};
 pub use cpio::Cpio;
+pub(crate) use pack::portable;
 pub use pack::{HOME, Initramfs};
 
 use std::path::PathBuf;

@@ -12,6 +12,7 @@
 //! | `command_line` | the description in QEMU's words |
 //! | [`guest`] | a running one |
 //! | [`mod@boot`] | the way there, with a deadline that knows how loaded the host is |
+//! | `memory` | whether it is enough to begin with |
 //! | `share` | the host's root, read-only |
 //! | [`vsock`] | the other way to its agent |
 //! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
@@ -24,6 +25,7 @@ mod command_line;
 pub mod description;
 pub mod guest;
 pub mod launch;
+mod memory;
 mod pin;
 mod qmp;
 pub mod running;
@@ -36,6 +38,8 @@ pub use description::{Disk, Machine, Node, RootKind};
 pub use guest::Guest;
 
 use std::path::PathBuf;
+
+use perflab_model::Bytes;
 
 use crate::init::InitError;
 use crate::initramfs::InitramfsError;
@@ -82,6 +86,21 @@ pub enum MachineError {
         name: String,
         /// what is missing
         reason: String,
+    },
+    /// The guest's memory does not suffice to begin.
+    #[error(
+        "guest {name} has too little memory with {memory}: {why}; give it {good} or more (`--memory`, or `memory` in the \
+         study)"
+    )]
+    TooSmall {
+        /// the guest
+        name: String,
+        /// what it has
+        memory: Bytes,
+        /// how that is known
+        why: String,
+        /// what suffices
+        good: Bytes,
     },
     /// A process did not start.
     #[error("cannot start {program}: {source}")]

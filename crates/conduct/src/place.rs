@@ -4,6 +4,7 @@
 //! [`crate::protocol`]'s; when it is started and given up is [`crate::step`]'s.
 
 mod libvirt;
+mod parcel;
 mod process;
 mod ssh;
 mod vm;
@@ -43,7 +44,7 @@ pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result
             return vm::start(name, target, host, stop).map_err(|error| lost(name, error.to_string()));
         }
         TargetKind::Libvirt => libvirt::start(name, target, host, stop),
-        TargetKind::Process => process::start(name, host),
+        TargetKind::Process => process::start(name, target, host),
         TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host),
     };
     started.map_err(|error| lost(name, error.to_string()))

@@ -202,6 +202,7 @@ fn steps() -> Scene {
         across: "run".into(),
         dots: dots.collect(),
         levels: stretches.iter().zip(&means).map(level).collect(),
+        ranges: Vec::new(),
         spans: stretches.iter().skip(1).zip(means.windows(2)).map(span).collect(),
         groups: vec!["before".into(), "after".into()],
     }

@@ -73,11 +73,14 @@ fn refused_by_the_kernel(error: &anyhow::Error) -> bool {
 
 /// Whether something that a guest or a kernel needs is missing here.
 fn refused_by_a_machine(error: &anyhow::Error) -> bool {
-    use MachineError::{Initramfs, Kernel, NoKvm, NoShare, NotInstalled};
+    use MachineError::{Initramfs, Kernel, NoKvm, NoShare, NoVsock, NotInstalled, TooSmall};
     let parts = matches!(error.downcast_ref(), Some(Initramfs(_) | Kernel(_)));
     error.is::<KernelError>()
         || parts
-        || matches!(error.downcast_ref(), Some(NoKvm { .. } | NoShare { .. } | NotInstalled { .. }))
+        || matches!(
+            error.downcast_ref(),
+            Some(NoKvm { .. } | NoShare { .. } | NoVsock { .. } | NotInstalled { .. } | TooSmall { .. })
+        )
 }
 
 /// Whether the archive only says that the user named the wrong thing.

@@ -26,6 +26,9 @@ fn main() -> ExitCode {
         // In a guest that perflab booted, whatever words the kernel was given.
         perflab_conduct::init::run();
     }
+    if let Some(place) = perflab_conduct::init::agents_place() {
+        return verbs::agent::in_guest(&place);
+    }
     let arguments = Arguments::parse();
     let done = match &arguments.verb {
         Verb::Load(wanted) => return verbs::workload::load(wanted),
@@ -73,7 +76,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
         Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),
-        Verb::Agent(wanted) => verbs::agent::run(&context, wanted),
+        Verb::Agent(wanted) => verbs::agent::run(wanted),
         Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
         // Taken by `main`: their exit codes are their own.
         Verb::Load(_) | Verb::Launch(_) | Verb::Terminal(_) | Verb::Vm(_) | Verb::Prefetch(_) => {

@@ -96,7 +96,10 @@ impl Control for Said {
             2 => Some(Said::Errors(content)),
             3 => number(&content).map(Said::Exited),
             4 => number(&content).map(Said::Killed),
-            5 => Some(Said::Failed(String::from_utf8_lossy(&content).into_owned())),
+            // It is shown to people: nothing in it steers their terminal.
+            5 => Some(Said::Failed(
+                String::from_utf8_lossy(&content).chars().filter(|c| !c.is_control()).collect(),
+            )),
             _ => None,
         }
     }

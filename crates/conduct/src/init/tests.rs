@@ -47,6 +47,14 @@ fn a_frame_that_announces_too_much_is_refused() {
 }
 
 #[test]
+fn a_failure_is_told_in_text_that_steers_no_terminal() {
+    let mut stream = Vec::new();
+    Said::Failed("no \x1b]0;evil\x07root".into()).write(&mut stream).unwrap();
+    let heard = Said::read(&mut Cursor::new(stream)).unwrap();
+    assert_eq!(heard, Some(Said::Failed("no ]0;evilroot".into())));
+}
+
+#[test]
 fn this_process_is_no_guests_first_one() {
     assert!(!is_first());
 }

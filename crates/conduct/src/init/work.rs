@@ -8,18 +8,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::line::Line;
-use super::{AGENT_PORT, Command, Control, InitError, Said, Told, Work, ports, reap};
+use super::{Command, Control, InitError, Said, Told, Work, agent, ports, reap};
 use crate::initramfs::HOME;
 
 /// Where the shell is.
 const CONSOLE: &str = "/dev/hvc0";
-/// The host's number in every guest (vsock(7)).
-const HOST: u32 = 2;
 
 /// Does it, and tells how it ended.
 pub(super) fn work(work: &Work, vsock: Option<u32>, line: &Line) -> Result<(), InitError> {
     let ended = match work {
-        Work::Agent => agent(vsock, line)?,
+        Work::Agent => serving(vsock, line)?,
         Work::Command(command) => piped(command, line)?,
         Work::Shell(command) => shell(command, line)?,
         Work::Shells(command) => loop {
@@ -32,22 +30,23 @@ pub(super) fn work(work: &Work, vsock: Option<u32>, line: &Line) -> Result<(), I
 
 fn itself() -> Process {
     let mut process = Process::new(Path::new(HOME).join("perflab"));
-    // What a login gives; a kernel gives HOME=/ and TERM=linux.
-    process.env("HOME", "/root").env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    login(&mut process);
     process
+}
+
+/// What a login gives; a kernel gives HOME=/ and TERM=linux.
+fn login(process: &mut Process) {
+    process.env("HOME", "/root").env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
 fn started(process: &mut Process, what: &str) -> Result<Child, InitError> {
     process.spawn().map_err(InitError::refused("start", what))
 }
 
-/// perflab itself, on its port, or calling its host.
-fn agent(vsock: Option<u32>, line: &Line) -> Result<Said, InitError> {
-    let mut agent = itself();
-    match vsock {
-        Some(port) => agent.args(["agent", "--connect", &format!("vsock:{HOST}:{port}")]),
-        None => agent.args(["agent", "--device"]).arg(ports::device(AGENT_PORT)?),
-    };
+/// perflab itself, taking orders.
+fn serving(vsock: Option<u32>, line: &Line) -> Result<Said, InitError> {
+    let mut agent = agent::command(vsock)?;
+    login(&mut agent);
     let child = started(agent.stdin(Stdio::null()), "the agent")?;
     line.say(&Said::Ready);
     Ok(reap::until_gone(child.id()))

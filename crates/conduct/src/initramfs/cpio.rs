@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
+const PRIVATE: u32 = 0o100_600;
 const LINK: u32 = 0o120_777;
 const CHARACTER: u32 = 0o020_600;
 
@@ -32,6 +33,11 @@ impl<W: Write> Cpio<W> {
     /// A file that everybody may read and execute.
     pub fn file(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.add(path, PROGRAM, content, (0, 0))
+    }
+
+    /// A file that nobody but root may read.
+    pub fn private(&mut self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.add(path, PRIVATE, content, (0, 0))
     }
 
     /// A symbolic link.

@@ -48,22 +48,32 @@ impl Initramfs<'_> {
         Ok(())
     }
 
-    /// perflab with a loader and libraries that are its own: it must also start where the root is of another system.
     fn itself(&self, archive: &mut Archive, path: &Path) -> Result<(), InitramfsError> {
-        let failed = || InitramfsError::file(path);
-        let needed = closure(&self.perflab.display().to_string())?;
-        let mut program = loaded_part(&needed.program)?;
-        let loader = home("ld.so");
-        trim::interpret_with(&needed.program, &mut program, &loader.display().to_string())?;
-        archive.file(&home("perflab"), &program).map_err(failed())?;
-        if let Some(interpreter) = &needed.interpreter {
-            archive.file(&loader, &loaded_part(interpreter)?).map_err(failed())?;
-        }
-        for (name, library) in &needed.libraries {
-            archive.file(&home("lib").join(name), &loaded_part(library)?).map_err(failed())?;
+        for (name, content) in portable(self.perflab, Path::new(HOME))? {
+            archive.file(&home(&name), &content).map_err(InitramfsError::file(path))?;
         }
         Ok(())
     }
+}
+
+/// perflab with a loader and libraries that are its own, as files of `folder`: there it starts whatever the system around
+/// it is, older or without any library. The folder's path must be short ([`trim::interpret_with`]).
+pub(crate) fn portable(perflab: &Path, folder: &Path) -> Result<Vec<(String, Vec<u8>)>, InitramfsError> {
+    let needed = closure(&perflab.display().to_string())?;
+    let mut program = loaded_part(&needed.program)?;
+    trim::interpret_with(&needed.program, &mut program, &folder.join("ld.so").display().to_string())?;
+    if folder != Path::new(HOME) {
+        // A first process could not: a loader knows where its program is by /proc, which nobody has mounted yet.
+        trim::libraries_beside(&mut program);
+    }
+    let mut files = vec![("perflab".to_owned(), program)];
+    if let Some(interpreter) = &needed.interpreter {
+        files.push(("ld.so".into(), loaded_part(interpreter)?));
+    }
+    for (name, library) in &needed.libraries {
+        files.push((format!("lib/{name}"), loaded_part(library)?));
+    }
+    Ok(files)
 }
 
 type Archive = Cpio<BufWriter<File>>;

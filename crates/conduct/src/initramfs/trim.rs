@@ -46,6 +46,19 @@ pub(super) fn interpret_with(
     Ok(true)
 }
 
+/// Where perflab's build (crates/perflab/build.rs) tells the loader to look for libraries first,
+const BUILT: &[u8] = b"/run/perflab/lib\0";
+/// and the folder `lib` beside the program, in the loader's words (ld.so(8)), no longer than that.
+const BESIDE: &[u8] = b"$ORIGIN/lib\0";
+
+/// Lets perflab find its libraries beside itself, wherever that is.
+pub(super) fn libraries_beside(content: &mut [u8]) {
+    let found = content.windows(BUILT.len()).position(|bytes| bytes == BUILT);
+    if let Some(place) = found.and_then(|at| content.get_mut(at..at + BESIDE.len())) {
+        place.copy_from_slice(BESIDE);
+    }
+}
+
 /// The path of the interpreter; none where the program is static.
 pub(super) fn interpreter(path: &Path, content: &[u8]) -> Result<Option<String>, InitramfsError> {
     let segments = segments(path, content)?;

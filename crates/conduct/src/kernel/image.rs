@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use perflab_model::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{KernelError, Modules};
@@ -41,6 +42,15 @@ impl Kernel {
         })
     }
 
+    /// How much memory it takes while it boots, as its header says; nothing where that is too old to say it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn needs(&self) -> Result<Bytes, KernelError> {
+        let head = head(&self.image)?;
+        Ok(Bytes(word(&head, NEEDS).unwrap_or_default().into()))
+    }
+
     /// Its modules, by name.
     ///
     /// # Errors
@@ -54,12 +64,24 @@ impl Kernel {
 const MAGIC: usize = 0x202;
 const VERSION: usize = 0x20e;
 const SETUP: usize = 0x200;
+/// `init_size`, 0 before version 2.10.
+const NEEDS: usize = 0x260;
 
-/// The release that a bzImage names in its header.
-fn release(image: &Path) -> Result<String, KernelError> {
+/// The header, and what follows it.
+fn head(image: &Path) -> Result<Vec<u8>, KernelError> {
     let mut head = Vec::new();
     let read = File::open(image).and_then(|file| file.take(64 << 10).read_to_end(&mut head));
     read.map_err(KernelError::file(image))?;
+    Ok(head)
+}
+
+fn word(head: &[u8], at: usize) -> Option<u32> {
+    head.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// The release that a bzImage names in its header.
+fn release(image: &Path) -> Result<String, KernelError> {
+    let head = head(image)?;
     let wrong = |reason| KernelError::NotAKernel { path: image.into(), reason };
     if head.get(MAGIC..MAGIC + 4) != Some(b"HdrS") {
         return Err(wrong("it has no boot header; give the vmlinuz or bzImage of an x86-64 kernel"));

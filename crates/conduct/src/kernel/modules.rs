@@ -83,7 +83,12 @@ impl Modules {
         if self.has_built_in(module) {
             return Ok(());
         }
-        let hint = "use a kernel with virtio (Debian's `cloud` kernels have it), or build one: `perflab kernel list`";
+        let hint = match module {
+            "virtio_pci" | "virtio_console" => {
+                "use a kernel with virtio (Debian's `cloud` kernels have it), or build one: `perflab kernel list`"
+            }
+            _ => "use a kernel that has it, or name the folder of its modules (`--modules DIR`)",
+        };
         Err(KernelError::NoModule { release: self.release.clone(), module: module.into(), hint })
     }
 }

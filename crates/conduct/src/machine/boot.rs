@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 
 use super::command_line::{self, Places, Sharing};
 use super::launch::{self, Manner};
+use super::memory::Need;
 use super::qmp::Monitor;
 use super::running::{self, Note};
 use super::vsock::Vsock;
@@ -55,9 +57,13 @@ pub fn boot(machine: &Machine, around: &Surroundings<'_>) -> Result<Guest, Machi
 
 fn attempt(machine: &Machine, around: &Surroundings<'_>, chosen: &Chosen) -> Result<Guest, MachineError> {
     let deadline = Deadline::new(chosen.accelerator);
-    let mut guest = start(machine, around, chosen, &deadline)?;
-    ready(&mut guest, around.stop, &deadline)?;
-    Ok(guest)
+    let (mut guest, need) = start(machine, around, chosen, &deadline)?;
+    let console = guest.console().to_owned();
+    let starved = || need.told(machine, &console);
+    match ready(&mut guest, around.stop, &deadline, &starved) {
+        Ok(()) => Ok(guest),
+        Err(error) => Err(starved().unwrap_or(error)),
+    }
 }
 
 /// How long a boot may take: long on a host that is busy with other things.
@@ -95,15 +101,19 @@ fn start(
     around: &Surroundings<'_>,
     chosen: &Chosen,
     deadline: &Deadline,
-) -> Result<Guest, MachineError> {
+) -> Result<(Guest, Need), MachineError> {
     let home = running::home()?;
     let prefix = format!("{}-", machine.name);
-    let folder = tempfile::Builder::new().prefix(&prefix).rand_bytes(4).tempdir_in(&home);
+    let private = fs::Permissions::from_mode(0o700);
+    let folder =
+        tempfile::Builder::new().prefix(&prefix).rand_bytes(4).permissions(private).tempdir_in(&home);
     let folder = folder.map_err(MachineError::file(&home))?;
     let lock = running::claim(folder.path()).map_err(MachineError::file(folder.path()))?;
     fs::create_dir_all(around.logs).map_err(MachineError::file(around.logs))?;
     let vsock = machine.vsock.then(|| Vsock::listen(&machine.name)).transpose()?;
     let sharing = initramfs(machine, around, folder.path(), vsock.as_ref())?;
+    let need = Need::of(machine, &folder.path().join("initramfs"))?;
+    need.met(machine)?;
     let log = |kind: &str| around.logs.join(format!("{}.{kind}", machine.name));
     let mut server = match sharing {
         Some(Sharing::VirtioFs) => {
@@ -131,7 +141,7 @@ fn start(
     let note = note(machine, chosen, &folder, qemu.id(), &console, around.stays);
     let guest =
         Guest { note, chosen: chosen.clone(), qemu, server, lock, folder: Some(folder), control, vsock };
-    guest.noted()
+    Ok((guest.noted()?, need))
 }
 
 fn note(machine: &Machine, chosen: &Chosen, folder: &TempDir, pid: u32, console: &Path, stays: bool) -> Note {
@@ -183,6 +193,7 @@ fn initramfs(
     if vsock.is_some() {
         wanted.push("vmw_vsock_virtio_transport");
     }
+    wanted.extend(machine.load.iter().map(String::as_str));
     let modules = modules.in_order(&wanted)?;
     let orders = Orders {
         name: machine.name.clone(),
@@ -259,11 +270,24 @@ fn connected(
     }
 }
 
-/// Waits until the guest says that its work begins.
-fn ready(guest: &mut Guest, stop: &Stop, deadline: &Deadline) -> Result<(), MachineError> {
+/// How often a console is read while its guest boots.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Waits until the guest says that its work begins; one that `starved` for memory may hang instead of dying.
+fn ready(
+    guest: &mut Guest,
+    stop: &Stop,
+    deadline: &Deadline,
+    starved: &dyn Fn() -> Option<MachineError>,
+) -> Result<(), MachineError> {
     let name = guest.name().to_owned();
     let console = guest.console().to_owned();
+    let mut looked = Instant::now();
     while !heard(&guest.control) {
+        if looked.elapsed() > LOOK {
+            starved().map_or(Ok(()), Err)?;
+            looked = Instant::now();
+        }
         if stop.asked() {
             return Err(MachineError::Stopped { name });
         }
@@ -276,11 +300,14 @@ fn ready(guest: &mut Guest, stop: &Stop, deadline: &Deadline) -> Result<(), Mach
         Ok(Some(Said::Ready)) => Ok(()),
         Ok(Some(Said::Failed(reason))) => Err(MachineError::Failed { name, reason }),
         other => {
-            let how = match other {
+            let how: String = match other {
                 Ok(None) => "QEMU closed its port".into(),
                 Ok(Some(_)) => "it spoke before it was ready".into(),
                 Err(error) => error.to_string(),
             };
+            // Where QEMU itself gave up, it said why.
+            let said = words(&console.with_file_name(format!("{name}.qemu.log")), 3);
+            let how = if said == NOTHING { how } else { format!("{how}: {}", said.trim()) };
             Err(MachineError::Died { name, how, words: words(&console, 12), console })
         }
     }
@@ -305,8 +332,10 @@ pub(super) fn words(log: &Path, lines: usize) -> String {
     let (before, last) = all.split_at(first);
     let panic = before.iter().rev().find(|line| line.contains("Kernel panic"));
     let shown: Vec<&str> = panic.into_iter().chain(last).map(String::as_str).collect();
-    if shown.is_empty() { "  (nothing)".into() } else { shown.join("\n") }
+    if shown.is_empty() { NOTHING.into() } else { shown.join("\n") }
 }
 
+/// What stands for an empty log.
+const NOTHING: &str = "  (nothing)";
 /// Bytes of a log that may hold its last words.
 const LAST_WORDS: usize = 16 << 10;

@@ -15,6 +15,8 @@ pub struct Machine {
     pub name: String,
     /// What it boots.
     pub kernel: Kernel,
+    /// Modules to be loaded besides those that perflab needs.
+    pub load: Vec<String>,
     /// Words added to the kernel's command line, after perflab's own.
     pub append: Vec<String>,
     /// What its `/` is.
@@ -120,6 +122,7 @@ impl Machine {
         Machine {
             name: name.into(),
             kernel,
+            load: Vec::new(),
             append: Vec::new(),
             root: RootKind::Host,
             cpus: 1,

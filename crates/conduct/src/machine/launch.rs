@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use rustix::fs::Mode;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
@@ -76,6 +77,8 @@ pub fn launch(parent: u32, manner: Manner, argv: &[OsString]) -> io::Error {
 }
 
 fn prepared(parent: u32, manner: Manner) -> io::Result<()> {
+    // Sockets and logs are the user's alone, wherever they are.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     if !manner.stays {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // It may have died before we asked to be told.

@@ -1,32 +1,32 @@
-//! The other way to an agent: a vsock device, over which the guest connects to its host.
+//! The other way to an agent: vsock, over which a guest, or a process of this kernel's, connects to its host.
 //!
-//! Owns the listener, the guest's number (its context id, one for each guest of a host), and who may connect: nobody but
-//! that guest. Refuses to guess where the host has no `/dev/vhost-vsock`.
+//! Owns the listener, the caller's number (its context id, one for each guest of a host), and who may connect: nobody but
+//! that caller. Refuses to guess where the host has no `/dev/vhost-vsock`.
 
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use vsock::{VMADDR_CID_ANY, VsockAddr, VsockListener, VsockStream};
+use vsock::{VMADDR_CID_ANY, VMADDR_CID_LOCAL, VsockAddr, VsockListener, VsockStream};
 
 use super::MachineError;
 
 /// What QEMU needs.
 const DEVICE: &str = "/dev/vhost-vsock";
-/// From the guest's word that its agent is started to its call.
+/// From the start of the agent to its call.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// `VMADDR_PORT_ANY` of vsock(7).
 const ANY_PORT: u32 = u32::MAX;
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A guest's way in.
+/// An agent's way in.
 #[derive(Debug)]
-pub(super) struct Vsock {
+pub(crate) struct Vsock {
     listener: VsockListener,
-    /// The guest's number.
-    pub(super) cid: u32,
-    /// Where its agent calls.
-    pub(super) port: u32,
+    /// The caller's number.
+    pub(crate) cid: u32,
+    /// Where it calls.
+    pub(crate) port: u32,
 }
 
 impl Vsock {
@@ -36,16 +36,21 @@ impl Vsock {
         if !Path::new(DEVICE).exists() {
             return Err(refused(format!("{DEVICE} is not there (`modprobe vhost_vsock`)")));
         }
-        let address = VsockAddr::new(VMADDR_CID_ANY, ANY_PORT);
-        let listener = VsockListener::bind(&address).map_err(|error| refused(error.to_string()))?;
-        let there = listener.local_addr().map_err(|error| refused(error.to_string()))?;
-        listener.set_nonblocking(true).map_err(|error| refused(error.to_string()))?;
+        let way = Vsock::open().map_err(|error| refused(error.to_string()))?;
         // The kernel refuses a number twice. A port is ours alone, and 0, 1 and 2 are nobody's.
-        Ok(Vsock { listener, cid: (there.port() & 0x3fff_ffff) | 0x4000_0000, port: there.port() })
+        Ok(Vsock { cid: (way.port & 0x3fff_ffff) | 0x4000_0000, ..way })
     }
 
-    /// The guest's call; those of others are hung up on.
-    pub(super) fn call(&self) -> io::Result<VsockStream> {
+    /// Listens for a process of this kernel's.
+    pub(crate) fn open() -> io::Result<Self> {
+        let listener = VsockListener::bind(&VsockAddr::new(VMADDR_CID_ANY, ANY_PORT))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        Ok(Vsock { listener, cid: VMADDR_CID_LOCAL, port })
+    }
+
+    /// The caller's call, as long as it is there; those of others are hung up on.
+    pub(crate) fn call(&self, mut there: impl FnMut() -> bool) -> io::Result<VsockStream> {
         let begun = Instant::now();
         loop {
             match self.listener.accept() {
@@ -56,6 +61,7 @@ impl Vsock {
                 Ok(_) => {}
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 Err(_) if begun.elapsed() > PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
+                Err(_) if !there() => return Err(io::Error::other("it ended before it called")),
                 Err(_) => std::thread::sleep(LOOK),
             }
         }

@@ -7,9 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use perflab_model::study::{ChannelUse, TargetUse};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Place, Started, Words};
+use crate::machine::vsock::Vsock;
 use crate::{Channel, Host};
 
 /// How long an agent whose stream was closed may take to end its workload and undo its settings.
@@ -62,9 +64,31 @@ impl Drop for Process {
     }
 }
 
-/// Starts `perflab agent` with one end of a socket pair as its standard input and output, in a process group of its
-/// own: a ^C at the terminal is perflab's to pass on.
-pub(super) fn start(name: &str, host: &Host) -> io::Result<Started> {
+/// Starts `perflab agent` in a process group of its own: a ^C at the terminal is perflab's to pass on.
+pub(super) fn start(name: &str, target: &TargetUse, host: &Host) -> io::Result<Started> {
+    match target.channel {
+        Some(ChannelUse::Vsock) => calling(name, host),
+        _ => paired(name, host),
+    }
+}
+
+/// One that calls over vsock.
+fn calling(name: &str, host: &Host) -> io::Result<Started> {
+    let vsock = Vsock::open()?;
+    let address = format!("vsock:{}:{}", vsock.cid, vsock.port);
+    let mut command = Command::new(&host.perflab);
+    command.args(["agent", "--connect", &address]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
+    let words = Words::of(&mut child);
+    let mut process = Process::new(child, words);
+    match vsock.call(|| !process.ended(Duration::ZERO)) {
+        Ok(stream) => Ok(Started { channel: Channel::both_ways(name, stream)?, place: Box::new(process) }),
+        Err(error) => Err(io::Error::other(format!("{error}: {}", process.end().trim()))),
+    }
+}
+
+/// One with an end of a socket pair as its standard input and output.
+fn paired(name: &str, host: &Host) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
     let mut command = Command::new(&host.perflab);

@@ -1,24 +1,26 @@
-//! An agent on a machine that ssh reaches: the binary is copied to a temporary file there, run over ssh's standard input
-//! and output, and removed. The user's own ssh, with its configuration, keys and known hosts; it never asks anything.
+//! An agent on a machine that ssh reaches: perflab is copied to a temporary folder there with all that it needs to start,
+//! run over ssh's standard input and output, and removed. The user's own ssh, with its configuration, keys and known
+//! hosts; it never asks anything.
 
-use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::parcel::parcel;
 use super::process::Process;
 use super::{Started, Words};
 use crate::{Channel, Host};
 
-/// Makes a private file of standard input and says where it is.
-const COPY: &str =
-    "umask 077 && f=$(mktemp /tmp/perflab-agent.XXXXXX) && cat >\"$f\" && chmod 700 \"$f\" && echo \"$f\"";
-const PREFIX: &str = "/tmp/perflab-agent.";
+/// Where it is put there: so short that a loader's path within fits where the system's stands in a program.
+const PREFIX: &str = "/tmp/perflab.";
 
 /// Copies perflab to `address` and starts its agent there.
 pub(super) fn start(name: &str, address: &str, host: &Host) -> io::Result<Started> {
-    let path = copy(address, host)?;
+    let folder = copy(address, host)?;
+    let folder = folder.display();
     let mut command = ssh(address);
-    command.arg(format!("{path} agent; rm -f {path}"));
+    command.arg(format!("{folder}/perflab agent; rm -rf {folder}"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let words = Words::of(&mut child);
     let lost = || io::Error::other("a pipe that was asked for is not there");
@@ -26,20 +28,32 @@ pub(super) fn start(name: &str, address: &str, host: &Host) -> io::Result<Starte
     Ok(Started { channel: Channel::new(name, stdout, stdin), place: Box::new(Process::new(child, words)) })
 }
 
-fn copy(address: &str, host: &Host) -> io::Result<String> {
-    let binary = File::open(&host.perflab)?;
-    let output = ssh(address).arg(COPY).stdin(binary).output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    // A login may print something of its own before.
-    let path = said.lines().next_back().unwrap_or_default().trim();
-    let own = path.strip_prefix(PREFIX).filter(|rest| rest.chars().all(|c| c.is_ascii_alphanumeric()));
-    match own {
-        Some(_) if output.status.success() => Ok(path.to_owned()),
-        _ => Err(io::Error::other(format!(
-            "perflab could not be copied there: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        ))),
+/// A private folder that was not there before, with perflab in it.
+fn copy(address: &str, host: &Host) -> io::Result<PathBuf> {
+    let folder = format!("{PREFIX}{}", letters());
+    let parcel = parcel(&host.perflab, Path::new(&folder))?;
+    let take = format!(
+        "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
+    );
+    let output = ssh(address).arg(take).stdin(parcel).output()?;
+    if output.status.success() {
+        return Ok(folder.into());
     }
+    let said = String::from_utf8_lossy(&output.stderr);
+    // It comes from another machine, and people read it in a terminal.
+    let said: String = said.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Err(io::Error::other(format!("perflab could not be copied there: {said}")))
+}
+
+/// Six letters that nobody guesses; where they are taken all the same, the folder is not made.
+fn letters() -> String {
+    let mut random = RandomState::new().build_hasher().finish();
+    let mut letter = || {
+        let letter = b'a' + (random % 26) as u8;
+        random /= 26;
+        char::from(letter)
+    };
+    (0..6).map(|_| letter()).collect()
 }
 
 fn ssh(address: &str) -> Command {

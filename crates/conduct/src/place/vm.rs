@@ -60,6 +60,7 @@ pub(super) fn described(name: &str, target: &TargetUse) -> Result<Machine, Machi
     let modules = target.modules.as_deref().map(Path::new);
     let kernel = kernel::find(target.kernel.as_deref().unwrap_or_default(), modules)?;
     let mut machine = Machine::new(name, kernel);
+    machine.load = target.load.clone();
     machine.append = target.append.clone();
     machine.root = root(target)?;
     machine.nodes = target.nodes.iter().map(node).collect();
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_key_of_a_guest_comes_to_be_in_its_machine() {
-        let words = "append = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
+        let words = "load = [\"xfs\"]\nappend = [\"mitigations=off\"]\nroot = \"DIR/root.qcow2:1\"\ncache = \"none\"\n\
                      pin = [1, 0]\nhuge-pages = \"2MiB\"\ncpu-model = \"EPYC\"\naccelerator = \"tcg\"\nchannel = \"vsock\"\n\
                      nodes = [{ cpus = 2, memory = \"1GiB\", host = 0 }, { cpus = 1, memory = \"512MiB\" }]\n\
                      disks = [{ path = \"DIR/root.qcow2\", cache = \"directsync\", keep = true }]\n";
@@ -149,6 +150,7 @@ mod tests {
         assert_eq!((machine.cpus, machine.memory), (3, Bytes((1 << 30) + (512 << 20))));
         assert_eq!((machine.nodes[0].host, machine.nodes[1].host), (Some(0), None));
         assert_eq!((machine.pin, machine.append), (vec![1, 0], vec!["mitigations=off".to_owned()]));
+        assert_eq!(machine.load, ["xfs"]);
         assert_eq!((machine.huge_pages, machine.accelerator), (Some(Bytes(2 << 20)), Wish::Tcg));
         assert!(machine.vsock);
         assert_eq!(machine.model.as_deref(), Some("EPYC"));

@@ -3,10 +3,11 @@
 //! control characters. No message holds a path that this side would open.
 
 use perflab_model::series::{Cell, Gap, Row};
-use perflab_model::{Event, Manifest, Name, Nanos, Overhead, Sample, What};
+use perflab_model::{Event, Fact, Facts, Manifest, Name, Nanos, Overhead, Sample, Value, What};
 
 use super::mate::Mate;
 use super::open::Open;
+use crate::protocol::Hello;
 
 /// Columns of a monitor: the widest known has under 300.
 const COLUMNS: usize = 4096;
@@ -45,7 +46,7 @@ impl Ear<'_> {
         let hold = |what| Verdict::Hold(self.event(at, what));
         Ok(match event.what {
             What::Facts(facts) => {
-                mate.facts = facts;
+                mate.facts = inert_facts(facts);
                 Verdict::Drop
             }
             What::IterationBegan { .. } => Verdict::Drop,
@@ -215,6 +216,21 @@ pub(super) fn inert(text: &str) -> String {
     }
     // A carriage return draws over what stands there; most come before a line end and mean nothing.
     text.replace("\r\n", "\n").chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// What an agent says of itself.
+pub(super) fn inert_hello(hello: Hello) -> Hello {
+    let (program, kernel, boot_id) = (label(&hello.program), label(&hello.kernel), label(&hello.boot_id));
+    Hello { program, kernel, boot_id, cpus: hello.cpus }
+}
+
+fn inert_facts(facts: Facts) -> Facts {
+    let value = |value| match value {
+        Value::Text(text) => Value::Text(inert(&text)),
+        other => other,
+    };
+    let fact = |fact: Fact| Fact { value: value(fact.value), source: inert(&fact.source) };
+    Facts(facts.0.into_iter().map(|(key, found)| (label(&key), fact(found))).collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use perflab_model::event::{Doing, Phase, Standing};
 use perflab_model::{Event, Nanos, Slot, What};
 use perflab_observe::monotonic_now;
 
-use super::accept::{Ear, Verdict};
+use super::accept::{Ear, Verdict, inert, inert_hello};
 use super::course::Course;
 use super::crew::Crew;
 use super::mate::Mate;
@@ -89,7 +89,7 @@ impl<'c, 'a> Boot<'c, 'a> {
             }
             for heard in self.hear(Nanos(now.0 + TICK.0).min(deadline))? {
                 match (heard.said, self.crew.mates.get_mut(heard.link)) {
-                    (Ok(Report::Hello(hello)), Some(mate)) => mate.hello = Some(hello),
+                    (Ok(Report::Hello(hello)), Some(mate)) => mate.hello = Some(inert_hello(hello)),
                     (Err(reason), _) => return Err(self.unheard(heard.link, reason)),
                     _ => return Err(self.unheard(heard.link, "it said something before hello".into())),
                 }
@@ -106,7 +106,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         let last: Vec<&str> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
         let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
         let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
-        ConductError::Target { target: name, reason }
+        ConductError::Target { target: name, reason: inert(&reason) }
     }
 
     /// Goes through all stages.
@@ -183,10 +183,8 @@ impl<'c, 'a> Boot<'c, 'a> {
 
     fn refused(&mut self, target: usize, reasons: Vec<String>) -> Result<(), ConductError> {
         let name = self.crew.mates.get(target).map_or("", |mate| &mate.name);
-        let refusal = |reason: &String| Refusal {
-            what: format!("{name}: {}", super::accept::inert(reason)),
-            hint: String::new(),
-        };
+        let refusal =
+            |reason: &String| Refusal { what: format!("{name}: {}", inert(reason)), hint: String::new() };
         if !self.course.has_begun() {
             self.refused.extend(reasons.iter().map(refusal));
         }
@@ -229,7 +227,7 @@ impl<'c, 'a> Boot<'c, 'a> {
 
     /// A target that is lost for a reason of its own.
     fn lose(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
-        self.bury(target, &reason)?;
+        self.bury(target, &inert(&reason))?;
         self.take(Input::Lost(target))
     }
 

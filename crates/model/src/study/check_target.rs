@@ -1,6 +1,6 @@
 //! What the text of a study can get wrong about its targets.
 
-use super::{Factor, FactorKind, Study, TargetKind, TargetUse};
+use super::{ChannelUse, Factor, FactorKind, Study, TargetKind, TargetUse};
 use crate::problem::Problem;
 
 /// All such problems.
@@ -107,6 +107,7 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
     let given = [
         ("kernel", target.kernel.is_some()),
         ("modules", target.modules.is_some()),
+        ("load", !target.load.is_empty()),
         ("append", !target.append.is_empty()),
         ("cpus", target.cpus.is_some()),
         ("memory", target.memory.is_some()),
@@ -117,13 +118,18 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
         ("huge-pages", target.huge_pages.is_some()),
         ("cpu-model", target.cpu_model.is_some()),
         ("accelerator", target.accelerator.is_some()),
-        ("channel", target.channel.is_some()),
+        ("channel", target.channel.is_some_and(|channel| !speaks(target.kind, channel))),
         ("cache", target.cache.is_some()),
         ("disks", !target.disks.is_empty()),
     ];
     for (key, _) in given.into_iter().filter(|(_, given)| *given) {
         found.push(meaningless(name, key, target.kind));
     }
+}
+
+/// Whether the agent of a target that is no guest can be spoken to that way.
+fn speaks(kind: TargetKind, channel: ChannelUse) -> bool {
+    kind == TargetKind::Process && channel == ChannelUse::Vsock
 }
 
 fn sizes(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {

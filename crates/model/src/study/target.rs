@@ -27,6 +27,9 @@ pub struct TargetUse {
     /// vm: the folder of the kernel's modules, where it is not one of a recipe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<String>,
+    /// vm: modules that are loaded besides those that perflab needs, with what they need: `["xfs"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<String>,
     /// vm: words added to the kernel's command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub append: Vec<String>,
@@ -59,7 +62,8 @@ pub struct TargetUse {
     /// vm: KVM where it really runs code, else TCG, as where it is left out; or one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<AcceleratorUse>,
-    /// vm: how its agent is spoken to: a port of virtio-serial, as where it is left out, or vsock.
+    /// vm: how its agent is spoken to: a port of virtio-serial, as where it is left out, or vsock. process: vsock
+    /// instead of a socket pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelUse>,
     /// vm: cache mode of the root's disk image; `writeback` where left out.
@@ -132,7 +136,7 @@ impl std::fmt::Display for CacheMode {
 pub enum ChannelUse {
     /// a port of virtio-serial: always there
     VirtioSerial,
-    /// a vsock device; the host needs `/dev/vhost-vsock`
+    /// a vsock device; the host needs `/dev/vhost-vsock`, and for processes `vsock_loopback`
     Vsock,
 }
 
@@ -157,6 +161,7 @@ impl TargetUse {
             connect: None,
             kernel: None,
             modules: None,
+            load: Vec::new(),
             append: Vec::new(),
             cpus: None,
             memory: None,

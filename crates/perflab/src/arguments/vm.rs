@@ -58,6 +58,9 @@ pub struct Boot {
     /// The folder of the kernel's modules, where it is not found beside the image
     #[arg(long, value_name = "DIR")]
     pub modules: Option<PathBuf>,
+    /// A module to load besides those that perflab needs, with what it needs (may be repeated)
+    #[arg(long, value_name = "MODULE")]
+    pub load: Vec<String>,
     /// Words for the kernel's command line (may be repeated)
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub append: Vec<String>,

@@ -4,24 +4,47 @@ use std::fs::OpenOptions;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::Context as _;
-use perflab_conduct::{Channel, agent, machine};
+use perflab_conduct::settings::state_directory;
+use perflab_conduct::{Channel, Host, agent, machine};
+use perflab_observe::Root;
+use perflab_workload::Catalogue;
 
 use crate::arguments;
-use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::complain;
+use crate::exit::{self, Exit, Usage};
 
 /// Serves one host and ends.
-pub fn run(context: &Context, wanted: &arguments::Agent) -> anyhow::Result<Exit> {
-    let host = super::run::host(context, context.catalogue()?)?;
+pub fn run(wanted: &arguments::Agent) -> anyhow::Result<Exit> {
     let channel = match (&wanted.device, &wanted.connect) {
         (Some(path), _) => device(path)?,
         (None, Some(address)) => connected(address)?,
         (None, None) => stdio()?,
     };
-    agent::serve(channel, wanted.device.is_some(), host)?;
+    agent::serve(channel, wanted.device.is_some(), target()?)?;
     Ok(Exit::Fine)
+}
+
+/// The agent that a guest's first process starts, on this device or calling this address.
+pub fn in_guest(place: &str) -> ExitCode {
+    let is_device = place.starts_with('/');
+    let channel = if is_device { device(Path::new(place)) } else { connected(place) };
+    let served = channel.and_then(|channel| Ok(agent::serve(channel, is_device, target()?)?));
+    match served {
+        Ok(()) => Exit::Fine.into(),
+        Err(error) => {
+            complain::print(&error);
+            exit::of(&error).into()
+        }
+    }
+}
+
+/// This machine. Which workloads there are comes with the run.
+fn target() -> anyhow::Result<Host> {
+    let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
+    Ok(Host { root: Root::host(), state: state_directory(), perflab, catalogue: Catalogue::default() })
 }
 
 fn stdio() -> anyhow::Result<Channel> {

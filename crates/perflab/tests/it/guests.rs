@@ -130,6 +130,34 @@ fn a_frozen_guest_is_given_up_in_time() {
 }
 
 #[test]
+fn an_interrupted_run_leaves_no_guest_and_keeps_what_was_measured() {
+    let Some(step) = Step::new("an_interrupted_run_leaves_no_guest_and_keeps_what_was_measured") else {
+        return;
+    };
+    let study = step.study(2, "iterations = 400");
+    // Its own perflab is the only process that has the study in its command line.
+    let ended = step.run(&study, |_| {
+        let perflab = processes_with(&study);
+        assert_eq!(perflab.len(), 1, "{perflab:?}");
+        kill_process(Pid::from_raw(perflab[0]).unwrap(), Signal::INT).unwrap();
+    });
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(step.journal().matches("\"sample\"").count() >= 2, "{}", ended.err);
+    assert!(step.laboratory.good(&["list"]).out.contains("stopped"));
+    step.guests.nothing_is_left();
+}
+
+fn processes_with(word: &str) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
+    };
+    pids.filter(has).collect()
+}
+
+#[test]
 fn a_guest_whose_channel_is_cut_is_lost() {
     let Some(step) = Step::new("a_guest_whose_channel_is_cut_is_lost") else { return };
     let study = step.study(2, "iterations = 400");

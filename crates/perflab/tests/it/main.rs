@@ -4,6 +4,7 @@
 mod architecture;
 mod attach;
 mod bad_input;
+mod channels;
 mod compare;
 mod documents;
 mod emulated;
@@ -14,6 +15,7 @@ mod image;
 mod interrupted;
 mod io;
 mod laboratory;
+mod libvirt;
 mod prefetch;
 mod quickstart;
 mod runs;

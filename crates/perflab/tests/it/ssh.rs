@@ -25,9 +25,36 @@ impl Drop for Server {
     }
 }
 
-fn key(path: &Path) {
+/// Whether a program is on the path, or where a system keeps its own.
+pub fn there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
+}
+
+/// A key without a passphrase.
+pub fn key(path: &Path) {
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
     assert!(made.unwrap().success());
+}
+
+/// A folder with an `ssh` that knows the way to `box`: this port, with `user_key` of `home`, and whose `host_key` it is.
+pub fn client(home: &Path, port: u16) -> PathBuf {
+    let at = |name: &str| home.join(name);
+    let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
+    fs::write(at("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
+    let home = home.display();
+    let text = format!(
+        "Host box\n HostName 127.0.0.1\n Port {port}\n User root\n IdentityFile {home}/user_key\n\
+         \x20UserKnownHostsFile {home}/known\n StrictHostKeyChecking yes\n"
+    );
+    fs::write(at("ssh_config"), text).unwrap();
+    let path = at("bin");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("ssh"), format!("#!/bin/sh\nexec /usr/bin/ssh -F {home}/ssh_config \"$@\"\n"))
+        .unwrap();
+    fs::set_permissions(path.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    path
 }
 
 fn serve(home: &Path) -> Server {
@@ -36,24 +63,13 @@ fn serve(home: &Path) -> Server {
     key(&at("host_key"));
     key(&at("user_key"));
     fs::copy(at("user_key.pub"), at("authorized")).unwrap();
-    let host_key = fs::read_to_string(at("host_key.pub")).unwrap();
-    fs::write(at("known"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
     let home_text = home.display();
     let server = format!(
         "ListenAddress 127.0.0.1\nPort {port}\nHostKey {home_text}/host_key\nAuthorizedKeysFile {home_text}/authorized\n\
          StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
     );
     fs::write(at("sshd_config"), server).unwrap();
-    let client = format!(
-        "Host box\n HostName 127.0.0.1\n Port {port}\n User root\n IdentityFile {home_text}/user_key\n\
-         \x20UserKnownHostsFile {home_text}/known\n StrictHostKeyChecking yes\n"
-    );
-    fs::write(at("ssh_config"), client).unwrap();
-    let path = at("bin");
-    fs::create_dir(&path).unwrap();
-    fs::write(path.join("ssh"), format!("#!/bin/sh\nexec /usr/bin/ssh -F {home_text}/ssh_config \"$@\"\n"))
-        .unwrap();
-    fs::set_permissions(path.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = client(home, port);
     fs::create_dir_all("/run/sshd").unwrap();
     let mut command = Command::new(SSHD);
     command.args(["-D", "-f"]).arg(at("sshd_config")).stdin(Stdio::null()).stderr(Stdio::null());
@@ -71,7 +87,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn copies() -> usize {
     let names = fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
-    names.filter(|name| name.to_string_lossy().starts_with("perflab-agent.")).count()
+    names.filter(|name| name.to_string_lossy().starts_with("perflab.")).count()
 }
 
 #[test]

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use perflab_conduct::initramfs::closure;
+
 use crate::laboratory::{Said, is_root, said, skip};
+use crate::ssh::there;
 
 /// A laboratory whose guests are nobody else's.
 pub struct Guests {
@@ -31,7 +35,7 @@ impl Guests {
         self.home.path()
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
         command.args(words).stdin(Stdio::null()).current_dir("/");
         command.env("XDG_RUNTIME_DIR", self.home.path());
@@ -55,7 +59,7 @@ impl Guests {
     }
 
     /// Processes that have this laboratory in their command line: QEMU, virtiofsd, launchers.
-    fn processes(&self) -> Vec<u32> {
+    pub fn processes(&self) -> Vec<u32> {
         let mark = self.home.path().to_str().unwrap().as_bytes();
         let all = fs::read_dir("/proc").unwrap().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -75,6 +79,19 @@ impl Guests {
         left.extend(folders.map(|entry| entry.path().display().to_string()));
         left.extend(self.processes().iter().map(|pid| format!("process {pid}")));
         left
+    }
+
+    /// Folders, sockets and files of guests that somebody else may use.
+    fn open_to_others(&self) -> Vec<PathBuf> {
+        let folders: Vec<PathBuf> = fs::read_dir(self.home.path().join("perflab"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        let inside = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
+        let sockets = inside.filter(|entry| entry.file_type().unwrap().is_socket()).map(|entry| entry.path());
+        let all: Vec<PathBuf> = folders.iter().cloned().chain(sockets).collect();
+        assert!(all.len() > folders.len(), "there are sockets");
+        all.into_iter().filter(|path| fs::metadata(path).unwrap().mode() & 0o077 != 0).collect()
     }
 
     pub fn nothing_is_left(&self) {
@@ -177,6 +194,7 @@ fn interrupted_or_killed_perflab_leaves_nothing() {
     let Some(guests) = Guests::new("interrupted_or_killed_perflab_leaves_nothing") else { return };
     let (asked, mut killed) = (guests.sleeping(), guests.sleeping());
     assert!(guests.left().len() >= 4, "{:?}", guests.left());
+    assert_eq!(guests.open_to_others(), Vec::<PathBuf>::new());
     let pid = rustix::process::Pid::from_child(&asked);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_ne!(asked.wait_with_output().unwrap().status.code(), Some(0));
@@ -288,18 +306,81 @@ fn pinned(qemu: u64) -> Vec<String> {
     all
 }
 
+/// Where the host's kernel takes the memory of a QEMU's nodes from, node by node.
+fn policies(qemu: u64) -> Vec<String> {
+    let maps = fs::read_to_string(format!("/proc/{qemu}/numa_maps")).unwrap();
+    let memory = maps.lines().filter(|line| line.contains("memory-backend-memfd"));
+    let mut policies: Vec<String> = memory.map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+    policies.sort();
+    policies
+}
+
+/// Whether a QEMU has opened that file past the page cache (`O_DIRECT`).
+fn is_direct(qemu: u64, file: &Path) -> bool {
+    let files = fs::read_dir(format!("/proc/{qemu}/fd")).unwrap().flatten();
+    let file = files.filter(|fd| fs::read_link(fd.path()).is_ok_and(|path| path == file)).last().unwrap();
+    let number = file.file_name().into_string().unwrap();
+    let details = fs::read_to_string(format!("/proc/{qemu}/fdinfo/{number}")).unwrap();
+    let flags = details.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+    u32::from_str_radix(flags, 8).unwrap() & 0o40000 != 0
+}
+
+/// The two sizes, in MiB, of what a refused guest's kernel and first file system take.
+fn told_sizes(said: &Said) -> Vec<u64> {
+    let numbers =
+        said.err.split("MiB").filter_map(|part| part.split_whitespace().next_back()?.parse::<f64>().ok());
+    numbers.map(|mib| mib as u64).collect()
+}
+
+#[test]
+fn a_guest_with_too_little_memory_is_told_what_to_set() {
+    let Some(guests) = Guests::new("a_guest_with_too_little_memory_is_told_what_to_set") else { return };
+    let boot = |memory: &str| guests.run(&["vm", "boot", "--root", "bare", "--memory", memory, "--", "true"]);
+    let refused = boot("32MiB");
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("too little memory with 32"), "{}", refused.err);
+    let sizes = told_sizes(&refused);
+    let [_, kernel, initramfs, good] = sizes[..] else { panic!("{sizes:?} {}", refused.err) };
+    assert!(kernel > 30 && initramfs > 10 && good >= kernel + 3 * initramfs, "{sizes:?}");
+    // Enough for the check, and not for the kernel: it says so on its console.
+    let panicked = boot(&format!("{}MiB", kernel + 2 * initramfs + 4));
+    assert_eq!(panicked.code, Some(3), "{}", panicked.err);
+    assert!(
+        panicked.err.contains("too little memory") && panicked.err.contains("its kernel says"),
+        "{}",
+        panicked.err
+    );
+    guests.nothing_is_left();
+    for ended in [&refused, &panicked] {
+        let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
+        fs::remove_dir_all(logs).unwrap();
+    }
+}
+
+#[test]
+fn memory_on_a_node_that_the_host_has_not_is_said_in_qemus_words() {
+    let Some(guests) = Guests::new("memory_on_a_node_that_the_host_has_not_is_said_in_qemus_words") else {
+        return;
+    };
+    let ended = guests.run(&["vm", "boot", "--root", "bare", "--node", "1:512MiB:99", "--", "true"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("cannot bind memory to host NUMA nodes"), "{}", ended.err);
+    guests.nothing_is_left();
+}
+
 #[test]
 fn what_is_said_of_a_guest_is_so_inside() {
     let Some(guests) = Guests::new("what_is_said_of_a_guest_is_so_inside") else { return };
-    let image = guests.home().join("data.img");
-    fs::write(&image, vec![7; 1 << 20]).unwrap();
+    let caches = ["none", "writeback", "writethrough", "directsync", "unsafe"];
+    let images = caches.map(|cache| guests.home().join(format!("{cache}.img")));
+    images.iter().for_each(|image| fs::write(image, vec![7; 1 << 20]).unwrap());
     let script = "nproc; cat /sys/devices/system/node/online; cat /sys/devices/system/node/node1/cpulist; \
                   grep -o perflab.test=1 /proc/cmdline; grep -m1 -o Nehalem /proc/cpuinfo; \
-                  cat /sys/block/vda/queue/write_cache; cat /sys/block/vda/size; \
+                  cat /sys/block/vd[a-e]/queue/write_cache; cat /sys/block/vda/size; \
                   head -c 4096 /dev/zero >/dev/vda; head -c 1 /dev/vda | od -An -tu1; echo awake >&2; read line";
     let programs = ["nproc", "cat", "grep", "head", "od"];
     let mut words =
-        vec!["vm", "boot", "--root", "bare", "--name", "said", "--node", "1:160MiB", "--node", "1:128MiB"];
+        vec!["vm", "boot", "--root", "bare", "--name", "said", "--node", "1:160MiB:0", "--node", "1:128MiB"];
     words.extend([
         "--pin",
         "1,0",
@@ -310,8 +391,9 @@ fn what_is_said_of_a_guest_is_so_inside() {
         "--cpu-model",
         "Nehalem",
     ]);
-    let disk = format!("{}:writethrough", image.display());
-    words.extend(["--disk", &disk]);
+    let disks: Vec<String> =
+        images.iter().zip(caches).map(|(image, cache)| format!("{}:{cache}", image.display())).collect();
+    disks.iter().for_each(|disk| words.extend(["--disk", disk]));
     programs.iter().for_each(|program| words.extend(["--with", program]));
     words.extend(["--quiet", "--", "sh", "-c", script]);
     let mut command = guests.command(&words);
@@ -331,13 +413,72 @@ fn what_is_said_of_a_guest_is_so_inside() {
     if std::thread::available_parallelism().unwrap().get() > 1 {
         assert_eq!(pinned(note["pid"].as_u64().unwrap()), ["CPU 0/TCG on 1", "CPU 1/TCG on 0"]);
     }
+    let qemu = note["pid"].as_u64().unwrap();
+    assert_eq!(policies(qemu), ["bind:0", "default"], "the first node's memory is the host's node 0's");
+    let direct: Vec<bool> = images.iter().map(|image| is_direct(qemu, image)).collect();
+    assert_eq!(direct, [true, false, false, true, false], "past the host's page cache: none and directsync");
     child.stdin.take().unwrap().write_all(b"go on\n").unwrap();
     let ended = said(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let lines: Vec<&str> = ended.out.lines().map(str::trim).collect();
-    let wanted = ["2", "0-1", "1", "perflab.test=1", "Nehalem", "write through", "2048", "0"];
-    assert_eq!(lines, wanted);
-    assert!(fs::read(&image).unwrap().iter().all(|byte| *byte == 7), "what it wrote is gone with it");
+    let wanted = ["2", "0-1", "1", "perflab.test=1", "Nehalem"];
+    let disks = ["write back", "write back", "write through", "write through", "write back", "2048", "0"];
+    assert_eq!(lines, [&wanted[..], &disks[..]].concat());
+    assert!(fs::read(&images[0]).unwrap().iter().all(|byte| *byte == 7), "what it wrote is gone with it");
+    guests.nothing_is_left();
+}
+
+/// A small system of the test's own on the first partition of a disk image.
+fn system(home: &Path) -> PathBuf {
+    let tree = home.join("tree");
+    let add = |path: &Path| {
+        let place = tree.join(path.strip_prefix("/").unwrap());
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::copy(path, place).unwrap();
+    };
+    for program in ["sh", "cat"] {
+        let needed = closure(program).unwrap();
+        needed.libraries.values().chain(&needed.interpreter).for_each(|file| add(file));
+        fs::create_dir_all(tree.join("bin")).unwrap();
+        fs::copy(&needed.program, tree.join("bin").join(program)).unwrap();
+    }
+    fs::write(tree.join("mark"), "the image's\n").unwrap();
+    let run = |words: &[&str]| {
+        let done = said(Command::new(words[0]).args(&words[1..]).current_dir(home).output().unwrap());
+        assert_eq!(done.code, Some(0), "{words:?}: {}", done.err);
+    };
+    run(&["mkfs.ext4", "-q", "-d", "tree", "partition", "32M"]);
+    // A table with one partition of Linux's kind, a mebibyte from the beginning.
+    let mut disk = vec![0; 1 << 20];
+    disk[446 + 4] = 0x83;
+    disk[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    disk[446 + 12..446 + 16].copy_from_slice(&((32_u32 << 20) / 512).to_le_bytes());
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+    disk.extend(fs::read(home.join("partition")).unwrap());
+    fs::write(home.join("disk"), disk).unwrap();
+    run(&["qemu-img", "convert", "-O", "qcow2", "disk", "root.qcow2"]);
+    home.join("root.qcow2")
+}
+
+#[test]
+fn a_partition_of_an_image_is_a_root_and_stays_as_it_was() {
+    let test = "a_partition_of_an_image_is_a_root_and_stays_as_it_was";
+    let Some(guests) = Guests::new(test) else { return };
+    if !there("qemu-img") || !there("mkfs.ext4") {
+        return skip(test, "qemu-img, mkfs.ext4");
+    }
+    let image = system(guests.home());
+    let before = fs::read(&image).unwrap();
+    let root = format!("{}:1", image.display());
+    let script = "cat /mark; echo changed >/mark; cat /mark; while read d p t r; do [ $p = / ] && echo $d $t; done </proc/mounts; exit 3";
+    let ended = guests.run(&["vm", "boot", "--root", &root, "--", "sh", "-c", script]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(3), "the image's\nchanged\n/dev/vda1 ext4\n"),
+        "{}",
+        ended.err
+    );
+    assert!(fs::read(&image).unwrap() == before, "what it wrote is gone with it");
     guests.nothing_is_left();
 }
 

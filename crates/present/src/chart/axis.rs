@@ -35,6 +35,12 @@ impl Axis {
         Axis { low, high, from: pixels.0, to: pixels.1, step, divisor: shown.divisor, name: shown.name }
     }
 
+    /// Of things that are counted: no tick between two of them.
+    pub(super) fn counting(ends: (f64, f64), pixels: (f64, f64), wanted: usize) -> Self {
+        let axis = Axis::exact(&Unit::Plain(String::new()), ends, pixels, wanted);
+        Axis { step: axis.step.max(1.0), ..axis }
+    }
+
     /// The pixel of a value; values beyond the ends stay at them.
     pub(super) fn place(&self, value: f64) -> f64 {
         let part = (value / self.divisor - self.low) / (self.high - self.low);

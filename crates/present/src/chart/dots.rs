@@ -34,6 +34,17 @@ pub struct Level {
     pub value: f64,
 }
 
+/// What lies between two values at one place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    /// the place
+    pub at: f64,
+    /// the least
+    pub low: f64,
+    /// the most
+    pub high: f64,
+}
+
 /// Values in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dots {
@@ -49,6 +60,8 @@ pub struct Dots {
     pub dots: Vec<Dot>,
     /// The levels.
     pub levels: Vec<Level>,
+    /// Rules behind the values, from the least to the most of a place.
+    pub ranges: Vec<Range>,
     /// Named stretches.
     pub spans: Vec<Span>,
     /// Names of the groups, in the order of their indexes; no legend where empty.
@@ -72,6 +85,10 @@ impl Dots {
             let title = String::new();
             frame.marks.push(Mark::Line { points, ink: Ink::Faint, width: 2.0, dashed: false, title });
         }
+        for range in &self.ranges {
+            let at = x.place(range.at);
+            frame.marks.push(rule((at, y.place(range.low)), (at, y.place(range.high)), Ink::Faint, false));
+        }
         for dot in &self.dots {
             frame.marks.extend(marks(dot, &x, &y));
         }
@@ -86,14 +103,16 @@ impl Dots {
     fn axes(&self, frame: &Frame) -> Option<(Axis, Axis)> {
         let ends = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         let empty = (f64::INFINITY, f64::NEG_INFINITY);
-        let (first, last) = self.dots.iter().map(|dot| dot.x).fold(empty, ends);
+        let places =
+            self.dots.iter().map(|dot| dot.x).chain(self.spans.iter().flat_map(|span| [span.from, span.to]));
+        let (first, last) = places.fold(empty, ends);
         let limits = |dot: &Dot| dot.interval.map_or([dot.y; 3], |(low, high)| [low, dot.y, high]);
         let (low, high) = self.dots.iter().flat_map(limits).fold(empty, ends);
         if low > high {
             return None;
         }
         let room = 0.02 * (last - first).max(1.0);
-        let x = Axis::exact(&Unit::Plain(String::new()), (first - room, last + room), frame.across(), 10);
+        let x = Axis::counting((first - room, last + room), frame.across(), 10);
         Some((x, Axis::rounded(&self.unit, (low, high), frame.up(), 6)))
     }
 }

@@ -69,7 +69,10 @@ impl Frame {
             self.marks.push(faint(place, self.bottom + 18.0, Anchor::Middle, label));
         }
         self.marks.push(rule((self.left, self.bottom), (self.right, self.bottom), Ink::Faint, false));
-        self.marks.push(faint(self.left - 8.0, self.top - 10.0, Anchor::End, y.name.as_str()));
+        // A short unit stands above its numbers; a long one would begin beyond the edge.
+        let fits = font::width(&y.name, TEXT) < self.left - 12.0;
+        let (place, anchor) = if fits { (self.left - 8.0, Anchor::End) } else { (4.0, Anchor::Start) };
+        self.marks.push(faint(place, self.top - 10.0, anchor, y.name.as_str()));
         let middle = (self.left + self.right) / 2.0;
         self.marks.push(faint(middle, self.bottom + 38.0, Anchor::Middle, x_name));
     }

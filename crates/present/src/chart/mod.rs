@@ -41,7 +41,7 @@ mod tests;
 
 pub use bars::{Bar, Bars};
 pub use colour::{OTHERS, PALETTE, Rgb};
-pub use dots::{Dot, Dots, Level};
+pub use dots::{Dot, Dots, Level, Range};
 pub(crate) use font::{fitted, width as text_width};
 pub use frame::Span;
 pub use histogram::Histogram;

@@ -8,7 +8,7 @@ pub enum Unit {
     Bytes,
     /// a ratio from 0 to 1, shown in per cent
     Share,
-    /// anything else, by its name; shown as it is
+    /// anything else, by its name; shown as it is, but for `ns`, which become µs, ms and s
     Plain(String),
 }
 
@@ -29,6 +29,8 @@ const BINARY: [(&str, f64); 5] = [
     ("TiB", 1_099_511_627_776.0),
 ];
 
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+
 impl Unit {
     /// The form in which `largest` has one to four digits before the point.
     pub(super) fn shown(&self, largest: f64) -> Shown {
@@ -39,6 +41,11 @@ impl Unit {
                 Shown { divisor, name: name.into() }
             }
             Unit::Share => Shown { divisor: 0.01, name: "%".into() },
+            Unit::Plain(name) if name == "ns" => {
+                let fits = TIMES.iter().rev().find(|(_, size)| largest.abs() >= *size);
+                let (name, divisor) = fits.copied().unwrap_or(("ns", 1.0));
+                Shown { divisor, name: name.into() }
+            }
             Unit::Plain(name) => Shown { divisor: 1.0, name: name.clone() },
         }
     }

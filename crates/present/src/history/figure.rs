@@ -25,6 +25,7 @@ pub fn figure(history: &History, series: &MetricHistory) -> Scene {
         across: "run, the oldest first".into(),
         dots: dots(history, series),
         levels: stretches.iter().map(|(from, to)| level(series, *from, *to)).collect(),
+        ranges: Vec::new(),
         spans: spans(series, &stretches),
         groups: Vec::new(),
     }

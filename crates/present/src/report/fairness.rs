@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::number::quantity;
 use super::run;
-use crate::chart::{Dot, Dots, Level, PALETTE, Scene, Surface, Unit};
+use crate::chart::{Dot, Dots, Level, PALETTE, Range, Scene, Span, Surface, Unit};
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -71,14 +71,16 @@ fn name(names: &[String], index: usize) -> String {
 /// A dot for each target in each iteration, and a rule from the least to the most of it.
 fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
     let iterations = one.values.iter().enumerate();
-    let dots = iterations.flat_map(|(at, (boot, values))| {
+    let range = |(at, (_, values)): (usize, &(u32, Vec<(u32, f64)>))| {
         let of = |pick: fn(f64, f64) -> f64| values.iter().map(|(_, value)| *value).reduce(pick);
-        let ends = of(f64::min).zip(of(f64::max));
+        of(f64::min).zip(of(f64::max)).map(|(low, high)| Range { at: at as f64, low, high })
+    };
+    let dots = iterations.clone().flat_map(|(at, (boot, values))| {
         values.iter().enumerate().map(move |(place, (target, value))| Dot {
             // Beside one another, as guests that are served alike would hide one another.
             x: at as f64 + (place as f64 - (values.len() as f64 - 1.0) / 2.0) * 0.6 / values.len() as f64,
             y: *value,
-            interval: ends.filter(|_| place == values.len() / 2),
+            interval: None,
             group: *target as usize % PALETTE.len(),
             name: format!("{}, boot {boot}, iteration {at}: {value:.4}", name(names, *target as usize)),
         })
@@ -93,6 +95,7 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
         unit: Unit::Plain(one.unit.clone()),
         across: "iteration".into(),
         dots: dots.collect(),
+        ranges: iterations.filter_map(range).collect(),
         levels: Vec::new(),
         spans: Vec::new(),
         groups: names.iter().take(one.targets).cloned().collect(),
@@ -109,15 +112,21 @@ fn spreads(all: &[Fairness]) -> Scene {
         group: at % PALETTE.len(),
         name: format!("{}, {}: {}", one.case, one.metric, interval(&one.spread)),
     };
+    let span = |(at, one): (usize, &Fairness)| Span {
+        from: at as f64 - 0.5,
+        to: at as f64 + 0.5,
+        name: one.case.clone(),
+    };
     Dots {
         title: "Largest over smallest".into(),
         note: "the median over iterations with its interval; 1, the line, is even".into(),
         unit: Unit::Plain(String::new()),
-        across: "case".into(),
+        across: "case, in the order of above".into(),
         dots: all.iter().enumerate().map(dot).collect(),
-        levels: vec![Level { from: 0.0, to: (all.len() - 1) as f64, value: 1.0 }],
-        spans: Vec::new(),
-        groups: all.iter().map(|one| format!("{}, {}", one.case, one.metric)).collect(),
+        ranges: Vec::new(),
+        levels: vec![Level { from: -0.5, to: all.len() as f64 - 0.5, value: 1.0 }],
+        spans: all.iter().enumerate().map(span).collect(),
+        groups: Vec::new(),
     }
     .scene()
 }

@@ -154,6 +154,22 @@ fn only_monitors_of_the_study_and_rows_that_fit() {
 }
 
 #[test]
+fn what_a_target_says_of_itself_is_inert_too() {
+    let mut world = World::new();
+    let text = |text: &str| format!("{text}\u{1b}[2J");
+    let hello = Hello { program: text("p"), kernel: text("6.1"), boot_id: text("id"), cpus: 1 };
+    world.mate.hello = Some(inert_hello(hello));
+    let mut facts = Facts::default();
+    facts.add(&text("cpu.model"), text("a processor").as_str(), &text("/proc/cpuinfo"));
+    facts.add(&"k".repeat(1000), 7_i64, "");
+    assert!(matches!(world.judge(0, What::Facts(facts)), Ok(Verdict::Drop)));
+    let record = world.mate.record(Nanos(0));
+    let told = serde_json::to_string(&record).unwrap();
+    assert!(!told.contains("\\u001b") && told.contains("a processor\u{fffd}[2J"), "{told}");
+    assert!(record.facts.0.keys().all(|key| key.chars().count() <= NAME));
+}
+
+#[test]
 fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
     let mut world = World::new();
     let output = What::Output { slot: None, name: "../a\0b".into(), text: "\u{1b}[31mred\r\nline\n".into() };

@@ -22,6 +22,7 @@ pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
         Bytes(nodes.iter().map(|node| node.memory.0).sum())
     };
     machine.nodes = nodes;
+    machine.load = wanted.load.clone();
     machine.append = wanted.append.clone();
     machine.root = root(wanted)?;
     machine.accelerator = match wanted.accelerator {
