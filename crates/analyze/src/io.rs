@@ -3,8 +3,12 @@
 
 mod by_file;
 mod coverage;
+mod disk;
 mod over;
 
 pub use by_file::{FileUse, Folder, by_directory, by_file};
-pub use coverage::{Block, Coverage, Known, Status, coverage};
+pub use coverage::{Answers, Block, Coverage, Known, STATUSES, Status, coverage};
 pub use over::{Place, Tick, over_disk, over_time};
+
+#[cfg(test)]
+mod tests;

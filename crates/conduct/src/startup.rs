@@ -1,18 +1,20 @@
 //! One start of a program, measured: from right before its process is made until it counts as started.
 //!
 //! Owns what "started" means, and what a start cost in time, faults and reads of the disk. Refuses to read ahead (its caller
-//! does, before and beside), to drop caches, and to believe that they are cold: [`resident`] says.
+//! does, before and beside), to drop caches, and to believe that they are cold: [`Held`] says.
 
 mod cost;
 mod ended;
+mod error;
+mod held;
 mod inside;
 mod packages;
 mod until;
+mod window;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use perflab_model::Nanos;
@@ -20,9 +22,12 @@ use perflab_model::io::Device;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use cost::{Cost, DiskReads, disk_of};
+pub use error::StartError;
+pub use held::Held;
 pub use inside::{Inside, InsideError};
 pub use packages::PackagesError;
 pub use until::{NotAnEnd, Until};
+pub use window::Window;
 
 /// How a start came out.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,22 +53,27 @@ pub fn start(
     limit: Nanos,
     disk: Option<Device>,
     beside: impl FnOnce(),
-) -> io::Result<Started> {
-    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+) -> Result<Started, StartError> {
+    let cannot = |program: &OsString, source: io::Error| StartError::Command {
+        program: program.to_string_lossy().into(),
+        source,
+    };
+    let none = || cannot(&OsString::new(), io::ErrorKind::InvalidInput.into());
+    let (program, arguments) = command.split_first().ok_or_else(none)?;
     let mut watch = ended::Watch::prepare(until)?;
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.envs(watch.variables());
     let before = disk.and_then(DiskReads::of);
     let begin = perflab_observe::monotonic_now();
-    let mut child = child.spawn()?;
+    let mut child = child.spawn().map_err(|source| cannot(program, source))?;
     beside();
     watch.begin(&mut child);
     let seen = watch.wait(limit);
     let reads = before.zip(disk.and_then(DiskReads::of)).map(|(before, after)| after.since(before));
     let cost = Cost::of(&child, reads);
     let failure = seen.failure(until, limit, &mut child);
-    finish(&mut child)?;
+    finish(&mut child).map_err(StartError::watch("cannot end what still runs of it"))?;
     let wall = failure.is_none().then(|| seen.at.since(begin));
     Ok(Started { wall, cost, failure, output: watch.output() })
 }
@@ -72,10 +82,4 @@ pub fn start(
 fn finish(child: &mut Child) -> io::Result<()> {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     child.wait().map(drop)
-}
-
-/// Bytes of a file that are in memory: coldness is looked at, not believed.
-pub fn resident(path: &Path) -> Option<u64> {
-    let file = std::fs::File::open(path).ok()?;
-    perflab_observe::io::residency::resident(&file, 0, 0).ok().map(|pages| pages * perflab_model::io::PAGE)
 }

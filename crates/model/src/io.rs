@@ -1,14 +1,17 @@
 //! I/O of a process tree: pages that came into the page cache, pages that were used, requests that went to disks, and the
 //! files that both belong to. Owns these nouns and the arithmetic of pages and extents; refuses to trace and to draw.
 
+mod programs;
 mod runs;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
+pub use programs::Programs;
 pub use runs::Runs;
 
 /// Bytes of a page, which every number of pages here counts.
@@ -204,8 +207,28 @@ pub enum MetadataClass {
     Journal,
     /// names of files
     Directory,
-    /// where files lie, attributes, or what could not be told apart
+    /// where files lie
+    Extents,
+    /// attributes, trees of other kinds, or what could not be told apart
     Tree,
+}
+
+/// Every class, with its name in tables.
+pub const METADATA_CLASSES: [(MetadataClass, &str); 7] = [
+    (MetadataClass::Superblock, "superblock and groups"),
+    (MetadataClass::Bitmap, "bitmap"),
+    (MetadataClass::InodeTable, "inode table"),
+    (MetadataClass::Journal, "journal"),
+    (MetadataClass::Directory, "directory"),
+    (MetadataClass::Extents, "extents"),
+    (MetadataClass::Tree, "tree"),
+];
+
+impl MetadataClass {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        METADATA_CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, name)| name)
+    }
 }
 
 /// A stretch of a disk that holds metadata.
@@ -262,6 +285,9 @@ pub struct IoTold {
     pub metadata: Vec<MetadataRange>,
     /// partitions among the file systems' devices: requests name the whole disk
     pub partitions: Vec<Partition>,
+    /// names of threads, where no start of a program tells them
+    #[serde(default)]
+    pub names: BTreeMap<i32, String>,
 }
 
 impl IoTold {

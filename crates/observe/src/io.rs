@@ -10,9 +10,12 @@
 //! | `format`, `ring` | events and buffers in the kernel's binary form |
 //! | [`recorder`] | a recording, from start to stop |
 //! | [`files`] | numbers of files made into names, and where files lie on disks |
+//! | `scan` | sectors of a disk made into files, by walking a whole file system |
+//! | `btrfs`, `own_blocks` | what file systems do not say by themselves of their own blocks |
 //! | [`mounts`] | file systems, and the disks below them |
 //! | [`residency`] | which pages of a file are in memory |
 
+mod btrfs;
 pub mod error;
 mod fiemap;
 pub mod files;
@@ -20,13 +23,16 @@ mod format;
 mod fsmap;
 mod handle;
 pub mod mounts;
+mod own_blocks;
 pub mod recorder;
 pub mod residency;
 mod ring;
+mod scan;
 pub mod tracefs;
 
 pub use error::IoError;
 pub use fiemap::{generation, uuid};
-pub use files::{identify, look};
+pub use files::{identify, look, tell};
 pub use mounts::{Mount, Mounts};
 pub use recorder::{IoTracer, Whose, check};
+pub use scan::{ScanError, scan};

@@ -6,6 +6,7 @@ use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
 use perflab_conduct::kernel::KernelError;
 use perflab_conduct::machine::MachineError;
+use perflab_conduct::startup::StartError;
 use perflab_model::Problems;
 use perflab_observe::probes::ProbeError;
 use perflab_workload::WorkloadError;
@@ -60,6 +61,9 @@ pub fn of(error: &anyhow::Error) -> Exit {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
         _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
         _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,
+        _ if matches!(error.downcast_ref(), Some(StartError::Display { .. } | StartError::Watch { .. })) => {
+            Exit::Refused
+        }
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
@@ -123,6 +127,8 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         )
         || error.is::<perflab_stacks::StacksError>()
         || error.is::<perflab_prefetch::PrefetchError>()
+        || matches!(error.downcast_ref(), Some(StartError::Command { .. }))
+        || error.is::<perflab_observe::io::ScanError>()
         || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

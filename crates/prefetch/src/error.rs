@@ -56,6 +56,16 @@ pub enum PrefetchError {
         /// what to do
         advice: &'static str,
     },
+    /// The program lies where nothing is read ahead.
+    #[error(
+        "{program} lies on {kind}: what is in memory, on another machine or served by another program is not read ahead"
+    )]
+    LeftAlone {
+        /// the program
+        program: String,
+        /// the file system: `tmpfs`
+        kind: String,
+    },
     /// The program is not there.
     #[error("there is no program `{0}`, neither here nor in PATH")]
     NoProgram(String),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, PAGE, Runs};
@@ -58,12 +59,21 @@ pub fn learn(recording: &IoRecording) -> Result<Start, PrefetchError> {
     }
     let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let start = Start { when, source: Source::Traced, systems, files };
+    let empty = || PrefetchError::Empty {
+        advice: "was it in memory already? `--cold` drops the caches first (as root)",
+    };
     match start.pages() {
-        0 => Err(PrefetchError::Empty {
-            advice: "was it in memory already? `--cold` drops the caches first (as root)",
-        }),
+        0 => Err(left_alone(recording, &mounts).unwrap_or_else(empty)),
         _ => Ok(start),
     }
+}
+
+/// That the program itself lies where nothing is read ahead.
+fn left_alone(recording: &IoRecording, mounts: &Mounts) -> Option<PrefetchError> {
+    let started = recording.events.iter().find(|event| event.kind == IoKind::Exec)?;
+    let program = started.name.clone()?;
+    let mount = mounts.under(Path::new(&program)).filter(|mount| is_refused(&mount.kind))?;
+    Some(PrefetchError::LeftAlone { program, kind: mount.kind.clone() })
 }
 
 /// Files with pages that came into the cache, in the order of the first.

@@ -1,10 +1,14 @@
-//! The tables of `perflab io`.
+//! The tables and pictures of `perflab io`.
+
+mod picture;
 
 use perflab_analyze::io::{Coverage, FileUse, Folder, Place, Tick};
 use perflab_model::Nanos;
 use perflab_model::io::{PAGE, SECTOR};
 
 use crate::table::{Cell, Column, Grid};
+
+pub use picture::{Names, classes, places};
 
 fn bytes(bytes: u64) -> Cell {
     Cell::shown(perflab_model::Bytes(bytes).to_string(), bytes)
@@ -82,7 +86,7 @@ pub fn disk_grid(places: &[Place]) -> Grid {
 pub fn coverage_grid(coverage: &Coverage) -> Grid {
     let mut grid = grid("status", ["bytes", "blocks", "share"]);
     for (status, amount) in &coverage.bytes {
-        let share = *amount as f64 / coverage.asked.max(1) as f64;
+        let share = *amount as f64 / coverage.answers.asked.max(1) as f64;
         grid.add([
             status.name().into(),
             bytes(*amount),
@@ -90,8 +94,13 @@ pub fn coverage_grid(coverage: &Coverage) -> Grid {
             Cell::shown(format!("{:.1} %", share * 100.0), share),
         ]);
     }
-    for (name, amount) in [("sum", coverage.bytes.values().sum()), ("delivered by disks", coverage.delivered)]
-    {
+    let answers = &coverage.answers;
+    for (name, amount) in [
+        ("sum", coverage.bytes.values().sum()),
+        ("delivered by disks", answers.delivered),
+        ("of it asked for before", answers.early),
+        ("under way at the end", answers.under_way + answers.again),
+    ] {
         grid.add([name.into(), bytes(amount), amount.div_ceil(PAGE).into()]);
     }
     grid
@@ -100,16 +109,19 @@ pub fn coverage_grid(coverage: &Coverage) -> Grid {
 /// The lines of the old comparison: time, sector, blocks, program, inode, offset, status, path.
 #[must_use]
 pub fn blocks_grid(coverage: &Coverage) -> Grid {
-    let titles = ["time", "sector", "block", "blocks", "pid", "inode", "offset"].map(Column::right);
-    let mut grid = Grid::new(titles.into_iter().chain(["status", "path"].map(Column::left)));
+    let numbers = ["time", "disk", "sector", "block", "blocks"].map(Column::right);
+    let file = ["inode", "offset"].map(Column::right);
+    let titles = numbers.into_iter().chain([Column::left("program")]).chain(file);
+    let mut grid = Grid::new(titles.chain(["status", "path"].map(Column::left)));
     let sectors = PAGE / SECTOR;
     for block in &coverage.blocks {
         grid.add([
             time(block.at),
+            block.disk.to_string().into(),
             block.sector.into(),
             (block.sector / sectors).into(),
             block.sectors.div_ceil(sectors).into(),
-            i64::from(block.pid).into(),
+            block.program.as_str().into(),
             block.file.map(|(inode, _)| inode).into(),
             block.file.map(|(_, page)| page * PAGE).into(),
             block.status.name().into(),

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use perflab_model::Nanos;
 use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, Runs};
 
+use super::disk::{BLOCK, DiskMap, Owner, Piece};
+
 /// A file, as the recording saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileUse {
@@ -33,8 +35,13 @@ struct Seen {
     first: Option<Nanos>,
 }
 
-/// Every file that pages were added to or used of, the one with most added pages first.
+/// Every file that pages were added to or used of, the one with most added pages first. Where pages were not traced, but
+/// only disk requests, the pages that these read.
 pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
+    let is_of_a_page = |kind| matches!(kind, IoKind::Added | IoKind::Mapped) || kind.is_use();
+    if !recording.events.iter().any(|event| is_of_a_page(event.kind)) {
+        return by_requests(recording);
+    }
     let known: HashMap<(Device, u64), &IoFile> =
         recording.files.iter().map(|file| ((file.device, file.inode), file)).collect();
     let mut seen: BTreeMap<(Device, u64), Seen> = BTreeMap::new();
@@ -48,10 +55,42 @@ pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
         let list = if event.kind == IoKind::Added { &mut seen.added } else { &mut seen.used };
         list.push((event.first, event.count));
     }
-    let mut all: Vec<FileUse> =
-        seen.into_iter().map(|(key, seen)| file_use(key, known.get(&key).copied(), seen)).collect();
+    sorted(seen.into_iter().map(|(key, seen)| file_use(key, known.get(&key).copied(), seen)).collect())
+}
+
+fn sorted(mut all: Vec<FileUse>) -> Vec<FileUse> {
     all.sort_by_key(|file| (std::cmp::Reverse(file.added.pages()), file.first));
     all
+}
+
+/// What disks were asked to read, by the file that it belongs to; by its class, where it is a file system's own.
+fn by_requests(recording: &IoRecording) -> Vec<FileUse> {
+    let map = DiskMap::new(recording);
+    let mut all: BTreeMap<(Device, u64, String), (Option<&IoFile>, Seen)> = BTreeMap::new();
+    for event in recording.events.iter().filter(|event| event.is_disk_read()) {
+        for piece in map.pieces(event) {
+            let (file, page, name) = whose(&piece, event.device);
+            let (device, inode) = file.map_or((event.device, 0), |file| (file.device, file.inode));
+            let (_, seen) = all.entry((device, inode, name)).or_insert_with(|| (file, Seen::default()));
+            seen.first.get_or_insert(event.at.since(recording.told.begun));
+            seen.added.push((page, 1));
+        }
+    }
+    let found = |((device, inode, name), (file, seen)): (_, (Option<&IoFile>, Seen))| {
+        let found = file_use((device, inode), file, seen);
+        if file.is_some() { found } else { FileUse { name, class: FileClass::Disk, ..found } }
+    };
+    sorted(all.into_iter().map(found).collect())
+}
+
+/// The file of a piece and its page there, or the disk's page and what it is for.
+fn whose<'a>(piece: &Piece<'a>, disk: Device) -> (Option<&'a IoFile>, u64, String) {
+    let block = piece.sector / BLOCK;
+    match piece.owner {
+        Some(Owner::File(file, page)) => (Some(file), page, String::new()),
+        Some(Owner::Metadata(class)) => (None, block, format!("{} of {disk}", class.name())),
+        None => (None, block, format!("no known file of {disk}")),
+    }
 }
 
 fn file_use((device, inode): (Device, u64), file: Option<&IoFile>, seen: Seen) -> FileUse {

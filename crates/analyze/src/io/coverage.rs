@@ -1,14 +1,14 @@
 //! Block reads held against a prefetch trace, block by block of 4 KiB, so that what the trace lacks is seen by its reason.
 //!
 //! Every block that a disk was asked for gets exactly one [`Status`], so the classes sum to the bytes that the disk
-//! delivered; that is a check on the analysis itself, and [`Coverage::delivered`] is counted apart from them.
+//! delivered; that is a check on the analysis itself, and [`Answers`] are counted apart from them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::Nanos;
-use perflab_model::io::{
-    Device, FileClass, IoEvent, IoFile, IoKind, IoRecording, MetadataClass, PAGE, Runs, SECTOR,
-};
+use perflab_model::io::{Device, FileClass, IoEvent, IoKind, IoRecording, Programs, Runs, SECTOR};
+
+use super::disk::{BLOCK, DiskMap, Owner, Piece};
 
 /// What a prefetch trace would have brought: pages of files, and 4 KiB blocks of disks.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +67,8 @@ pub struct Block {
     pub sectors: u64,
     /// in whose name
     pub pid: i32,
+    /// the program that this thread ran; its number, where nothing tells
+    pub program: String,
     /// what it is to the trace
     pub status: Status,
     /// file it belongs to, and first page there
@@ -82,70 +84,91 @@ pub struct Coverage {
     pub blocks: Vec<Block>,
     /// bytes by status, every status once
     pub bytes: BTreeMap<Status, u64>,
-    /// bytes that disks delivered while tracing, counted from their answers
-    pub delivered: u64,
-    /// bytes that disks were asked for
-    pub asked: u64,
-}
-
-/// A stretch of a disk and whose it is.
-#[derive(Debug, Clone, Copy)]
-struct Owned<'a> {
-    end: u64,
-    owner: Owner<'a>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Owner<'a> {
-    File(&'a IoFile, u64),
-    Metadata(MetadataClass),
+    /// the same bytes, counted from what disks answered
+    pub answers: Answers,
 }
 
 /// Holds a recording against what a trace knows.
 pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
-    let begin = recording.events.iter().find(|event| event.kind == IoKind::Exec).map(|event| event.at);
-    let needed = needed(recording);
-    let map = disk_map(recording);
+    let held = Held {
+        map: DiskMap::new(recording),
+        needed: needed(recording),
+        known,
+        begin: recording.events.iter().find(|event| event.kind == IoKind::Exec).map(|event| event.at),
+        begun: recording.told.begun,
+        programs: Programs::of(recording),
+    };
     let mut found = Coverage { bytes: STATUSES.map(|(status, _)| (status, 0)).into(), ..Coverage::default() };
     for event in recording.events.iter().filter(|event| event.is_disk_read()) {
-        found.asked += event.count * SECTOR;
-        let mut sector = event.first;
-        let end = event.first + event.count;
-        while sector < end {
-            let next = boundary(&map, event.device, sector).min(end);
-            let block = one(event, (sector, next), &map, &needed, known, begin, recording.told.begun);
-            *found.bytes.entry(block.status).or_default() += (next - sector) * SECTOR;
+        for piece in held.map.pieces(event) {
+            let block = held.block(event, &piece);
+            *found.bytes.entry(block.status).or_default() += block.sectors * SECTOR;
             add(&mut found.blocks, block);
-            sector = next;
         }
     }
-    let answers = recording.events.iter().filter(|event| event.kind == IoKind::Completed);
-    let read = answers.filter(|event| event.name.as_deref().is_some_and(|flags| flags.starts_with('R')));
-    found.delivered = read.map(|event| event.count * SECTOR).sum();
+    found.answers = Answers::count(recording);
     found
 }
 
-/// Where the page of a file, or the 4 KiB of a disk, ends that a sector lies in: pages need not lie on such bounds of the
-/// disk, where a file system has smaller blocks.
-fn boundary(map: &DiskMap<'_>, disk: Device, sector: u64) -> u64 {
-    let block = (sector / BLOCK + 1) * BLOCK;
-    match owner(map, disk, sector * SECTOR) {
-        Some((from, Owned { end, owner: Owner::File(_, logical) })) => {
-            let inside = (logical + sector * SECTOR - from) % PAGE;
-            (sector + (PAGE - inside) / SECTOR).min(end / SECTOR).max(sector + 1)
+/// What a recording is held against.
+struct Held<'a> {
+    map: DiskMap<'a>,
+    needed: HashMap<(Device, u64), Runs>,
+    known: &'a Known,
+    /// when the first program was started; none where none was seen, and then nothing is before it
+    begin: Option<Nanos>,
+    begun: Nanos,
+    programs: Programs<'a>,
+}
+
+impl Held<'_> {
+    fn block(&self, event: &IoEvent, piece: &Piece<'_>) -> Block {
+        let status = match self.begin {
+            Some(begin) if event.at < begin => Status::Before,
+            _ => self.status(event.device, piece),
+        };
+        let (file, name) = match piece.owner {
+            Some(Owner::File(file, page)) => {
+                (Some((file.inode, page)), file.path.clone().unwrap_or_default())
+            }
+            Some(Owner::Metadata(class)) => (None, class.name().to_owned()),
+            None => (None, String::new()),
+        };
+        let program = self.programs.name(event.pid, event.at);
+        Block {
+            at: event.at.since(self.begun),
+            disk: event.device,
+            sector: piece.sector,
+            sectors: piece.end - piece.sector,
+            pid: event.pid,
+            program: program.map_or_else(|| event.pid.to_string(), String::from),
+            status,
+            file,
+            name,
         }
-        _ => block,
+    }
+
+    fn status(&self, disk: Device, piece: &Piece<'_>) -> Status {
+        let block = piece.sector / BLOCK;
+        let is_traced = self.known.blocks.get(&disk).is_some_and(|blocks| blocks.contains(block));
+        match piece.owner {
+            _ if is_traced => Status::Found,
+            Some(Owner::File(file, page)) => {
+                let has = |all: &HashMap<(Device, u64), Runs>| {
+                    all.get(&(file.device, file.inode)).is_some_and(|runs| runs.contains(page))
+                };
+                match () {
+                    () if has(&self.known.files) => Status::Found,
+                    () if file.class == FileClass::Directory => Status::Metadata,
+                    () if has(&self.needed) => Status::Missing,
+                    () => Status::ReadAround,
+                }
+            }
+            Some(Owner::Metadata(_)) => Status::Metadata,
+            None => Status::Unknown,
+        }
     }
 }
-
-/// Whose a byte of a disk is, and where the stretch begins.
-fn owner<'a>(map: &DiskMap<'a>, disk: Device, byte: u64) -> Option<(u64, Owned<'a>)> {
-    let (from, owned) = map.get(&disk)?.range(..=byte).next_back()?;
-    (byte < owned.end).then_some((*from, *owned))
-}
-
-/// Sectors of a 4 KiB block.
-const BLOCK: u64 = PAGE / SECTOR;
 
 fn needed(recording: &IoRecording) -> HashMap<(Device, u64), Runs> {
     let mut all: HashMap<(Device, u64), Vec<(u64, u64)>> = HashMap::new();
@@ -155,71 +178,54 @@ fn needed(recording: &IoRecording) -> HashMap<(Device, u64), Runs> {
     all.into_iter().map(|(file, runs)| (file, runs.into_iter().collect())).collect()
 }
 
-type DiskMap<'a> = HashMap<Device, BTreeMap<u64, Owned<'a>>>;
-
-/// Files over metadata: ext4 calls what it cannot name more closely nothing at all.
-fn disk_map(recording: &IoRecording) -> DiskMap<'_> {
-    let mut map: DiskMap<'_> = HashMap::new();
-    for range in &recording.told.metadata {
-        let (disk, start) = recording.told.disk(range.device);
-        let from = start + range.physical;
-        let owned = Owned { end: from + range.length, owner: Owner::Metadata(range.class) };
-        map.entry(disk).or_default().insert(from, owned);
-    }
-    for file in &recording.files {
-        let (disk, start) = recording.told.disk(file.device);
-        for extent in &file.extents {
-            let from = start + extent.physical;
-            let owned = Owned { end: from + extent.length, owner: Owner::File(file, extent.logical) };
-            map.entry(disk).or_default().insert(from, owned);
-        }
-    }
-    map
+/// Bytes of reads as disks were asked for them and answered: counted from the answers, apart from the classes, so that one
+/// is a check on the other. `asked + early == delivered + under_way + again` holds where no event was lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// bytes that disks were asked for
+    pub asked: u64,
+    /// bytes that they delivered
+    pub delivered: u64,
+    /// of these, asked for before tracing began
+    pub early: u64,
+    /// asked for, and not delivered when tracing ended
+    pub under_way: u64,
+    /// asked for once more before they were delivered
+    pub again: u64,
 }
 
-fn one(
-    event: &IoEvent,
-    (sector, end): (u64, u64),
-    map: &DiskMap<'_>,
-    needed: &HashMap<(Device, u64), Runs>,
-    known: &Known,
-    begin: Option<Nanos>,
-    begun: Nanos,
-) -> Block {
-    let byte = sector * SECTOR;
-    let owned = owner(map, event.device, byte);
-    let traced = known.blocks.get(&event.device).is_some_and(|blocks| blocks.contains(byte / PAGE));
-    let (status, file, name) = match owned {
-        Some((from, Owned { owner: Owner::File(file, logical), .. })) => {
-            let page = (logical + byte - from) / PAGE;
-            let key = (file.device, file.inode);
-            let has = |all: &HashMap<_, Runs>| all.get(&key).is_some_and(|runs| runs.contains(page));
-            let status = match () {
-                () if has(&known.files) || traced => Status::Found,
-                () if file.class == FileClass::Directory => Status::Metadata,
-                () if has(needed) => Status::Missing,
-                () => Status::ReadAround,
-            };
-            (status, Some((file.inode, page)), file.path.clone().unwrap_or_default())
+impl Answers {
+    fn count(recording: &IoRecording) -> Self {
+        let mut counted = Answers::default();
+        let mut waiting: HashMap<(Device, u64), u64> = HashMap::new();
+        for event in &recording.events {
+            let is_read = event.name.as_deref().is_some_and(|flags| flags.starts_with('R'));
+            let key = (event.device, event.first);
+            match event.kind {
+                IoKind::Issued if is_read => {
+                    counted.asked += event.count * SECTOR;
+                    counted.again += waiting.insert(key, event.count).unwrap_or(0) * SECTOR;
+                }
+                IoKind::Completed if is_read => {
+                    counted.delivered += event.count * SECTOR;
+                    let asked = waiting.remove(&key).unwrap_or(0);
+                    counted.early += event.count.saturating_sub(asked) * SECTOR;
+                    // A disk may answer in parts.
+                    if asked > event.count {
+                        waiting.insert((event.device, event.first + event.count), asked - event.count);
+                    }
+                }
+                _ => {}
+            }
         }
-        Some((_, Owned { owner: Owner::Metadata(class), .. })) => {
-            (if traced { Status::Found } else { Status::Metadata }, None, class_name(class).to_owned())
-        }
-        None => (if traced { Status::Found } else { Status::Unknown }, None, String::new()),
-    };
-    let status = if begin.is_none_or(|begin| event.at < begin) { Status::Before } else { status };
-    let (at, pid, disk) = (event.at.since(begun), event.pid, event.device);
-    Block { at, disk, sector, sectors: end - sector, pid, status, file, name }
-}
+        counted.under_way = waiting.values().sum::<u64>() * SECTOR;
+        counted
+    }
 
-fn class_name(class: MetadataClass) -> &'static str {
-    match class {
-        MetadataClass::Superblock => "superblock and groups",
-        MetadataClass::Bitmap => "bitmap",
-        MetadataClass::InodeTable => "inode table",
-        MetadataClass::Journal => "journal",
-        MetadataClass::Directory => "directory",
-        MetadataClass::Tree => "tree",
+    /// By how many bytes the sum of the classes and the answers contradict each other: 0 unless events were lost.
+    #[must_use]
+    pub fn contradiction(&self, sum: u64) -> u64 {
+        (sum + self.early).abs_diff(self.delivered + self.under_way + self.again)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use perflab_model::io::IoRecording;
 use perflab_model::record::Advice;
 use perflab_model::{Bytes, What};
 
@@ -23,6 +24,17 @@ pub struct Options {
     pub kind: Option<Kind>,
     /// The run's id; a fresh one where left out.
     pub id: Option<String>,
+    /// For block traces: where the file system that was traced can be asked about its files.
+    pub on: Option<On>,
+}
+
+/// A file system that was traced, and who asks it: an import by itself looks at nothing but what it imports.
+#[derive(Debug, Clone)]
+pub struct On {
+    /// where it is mounted
+    pub place: PathBuf,
+    /// adds the files of that place to which the recording's sectors belong
+    pub find: fn(&mut IoRecording, &Path),
 }
 
 /// A run that was made of foreign files.

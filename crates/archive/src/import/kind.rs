@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Options, Source, dump, lkp, mmtests, sysfs, tools};
+use super::{Options, Source, blocks, dump, lkp, mmtests, sysfs, tools};
 use crate::ArchiveError;
 
 /// A kind of foreign result.
@@ -37,11 +37,15 @@ pub enum Kind {
     Dump,
     /// A copy of `/sys/kernel/slab`, alone or in a copied root.
     Sysfs,
+    /// blktrace's binary files, one for each CPU.
+    Blktrace,
+    /// The text that blkparse prints.
+    Blkparse,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Mmtests,
         Kind::Lkp,
         Kind::LkpStats,
@@ -56,6 +60,8 @@ impl Kind {
         Kind::Sar,
         Kind::Dump,
         Kind::Sysfs,
+        Kind::Blktrace,
+        Kind::Blkparse,
     ];
 
     /// Its name on the command line and in facts.
@@ -75,6 +81,8 @@ impl Kind {
             Kind::Sar => "sar",
             Kind::Dump => "dump",
             Kind::Sysfs => "sysfs",
+            Kind::Blktrace => "blktrace",
+            Kind::Blkparse => "blkparse",
         }
     }
 
@@ -97,6 +105,8 @@ impl Kind {
             Kind::Sar => "output of sadf -j",
             Kind::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",
             Kind::Sysfs => "copy of /sys/kernel/slab",
+            Kind::Blktrace => "a file of blktrace; NAME.blktrace.0 with those of the other CPUs beside it",
+            Kind::Blkparse => "text of blkparse in its default format",
         }
     }
 
@@ -107,7 +117,8 @@ impl Kind {
     pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
         let found = std::fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if found.is_file() {
-            return Ok(tools::guess(path)?.unwrap_or(Kind::Dump));
+            let block_trace = blocks::guess(path);
+            return block_trace.map_or_else(|| Ok(tools::guess(path)?.unwrap_or(Kind::Dump)), Ok);
         }
         folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
     }
@@ -135,6 +146,7 @@ impl Kind {
             Kind::Criterion => tools::open_criterion(path, options),
             Kind::Dump => dump::open(path, options),
             Kind::Sysfs => sysfs::open(path, options),
+            Kind::Blktrace | Kind::Blkparse => blocks::open(self, path, options),
             _ => tools::open(self, path, options),
         }
     }

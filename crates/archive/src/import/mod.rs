@@ -16,6 +16,7 @@
 //! | `source` | what every kind gives |
 //! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
 //! | `tools` | the kinds that are one document: fio, perf stat, hyperfine, Google Benchmark and others |
+//! | `blocks` | block traces: blktrace's files, blkparse's text |
 //! | `given` | a series that was read at once |
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed`, `vmstat_tool`, `iostat`, `mpstat`, `perf_stat_log`, `proc_vmstat` | a file's format each |
 //! | `stamp` | the time that MMTests puts before lines |
@@ -25,6 +26,7 @@
 //! | `results` | what benchmarks reported: cases, iterations, samples |
 //! | `took` | what was read of each file |
 
+mod blocks;
 mod column;
 mod dump;
 mod feed;
@@ -60,7 +62,7 @@ mod tools;
 mod trace;
 mod vmstat_tool;
 
-pub use foreign::{Imported, Options, import_foreign, import_several};
+pub use foreign::{Imported, On, Options, import_foreign, import_several};
 pub use kind::Kind;
 pub use profile::import_profile;
 pub use source::Source;

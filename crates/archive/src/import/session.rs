@@ -68,6 +68,9 @@ impl Session {
         for (name, of_benchmark, text) in std::mem::take(&mut self.story.texts) {
             self.tell(What::Output { slot: of_benchmark.then_some(0), name, text });
         }
+        if let Some(file) = self.story.recording.take() {
+            self.tell(What::Traced { slot: 0, tracer: crate::io::IO.into(), file });
+        }
         let schemas: Vec<_> = self.feeds.iter().filter(|feed| !feed.is_over()).map(Feed::schema).collect();
         schemas.into_iter().for_each(|schema| self.tell(What::SeriesOpened(schema)));
     }

@@ -1,7 +1,7 @@
 //! What is known of an imported run besides its logs, and the manifest that says it. Owns what is honest to claim: a
 //! case and an iteration only where a benchmark's results are there, and no study that perflab could run again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::manifest::Anchor;
@@ -37,6 +37,8 @@ pub(crate) struct Story {
     pub(crate) begun: Option<Nanos>,
     /// Texts that are kept as they are: name, whether the benchmark wrote it, text.
     pub(crate) texts: Vec<(String, bool, String)>,
+    /// A recording of disk requests, as a file that the run takes.
+    pub(crate) recording: Option<PathBuf>,
     /// What was taken of files that are no logs.
     pub(crate) took: Vec<Took>,
     /// What a person should know: what, and what to do.

@@ -9,26 +9,57 @@ use perflab_model::io::{Device, SECTOR};
 /// What a start cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// pages that had to be waited for: of the process, and of its children that have ended
+    /// pages that had to be waited for: of its process group, and of their children that have ended
     pub major_faults: Option<u64>,
-    /// hundredths of a second that its main thread waited for disks; none unless kernel.task_delayacct is 1
+    /// hundredths of a second that the threads of its process group waited for disks, those that have ended not among
+    /// them; none unless kernel.task_delayacct is 1
     pub delay_ticks: Option<u64>,
     /// what the disk of the program's file read meanwhile, for whomever
     pub reads: Option<DiskReads>,
 }
 
 impl Cost {
-    /// Of a child that was not waited for yet.
+    /// Of a child that leads its process group, and was not waited for yet.
     pub(super) fn of(child: &Child, reads: Option<DiskReads>) -> Self {
-        let text = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-        // The name may hold blanks and brackets: numbers follow the last one, the third first.
-        let numbers: Vec<&str> =
-            text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-        let number = |place: usize| numbers.get(place - 3).and_then(|text| text.parse::<u64>().ok());
-        let major_faults = number(12).zip(number(13)).map(|(own, children)| own + children);
+        let group: Vec<PathBuf> = group(child.id());
+        let stats = group.iter().filter_map(|process| Stat::read(&process.join("stat")));
+        let faults = |stat: Stat| Some(stat.number(12)? + stat.number(13)?);
+        let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
         let counts =
             fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1");
-        Cost { major_faults, delay_ticks: number(42).filter(|_| counts), reads }
+        let delay_ticks = counts.then(|| group.iter().map(|process| delay(process)).sum());
+        Cost { major_faults, delay_ticks, reads }
+    }
+}
+
+/// The folders in /proc of a process group's members, those that have ended and were not waited for among them.
+fn group(leader: u32) -> Vec<PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_member = |process: &PathBuf| {
+        Stat::read(&process.join("stat")).and_then(|stat| stat.number(5)) == Some(leader.into())
+    };
+    processes.filter(is_member).collect()
+}
+
+/// Hundredths of a second that all threads of a process waited for disks.
+fn delay(process: &Path) -> u64 {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| Stat::read(&thread.path().join("stat"))?.number(42)).sum()
+}
+
+/// `/proc/PID/stat` (`man 5 proc`).
+struct Stat(Vec<String>);
+
+impl Stat {
+    fn read(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        // The name may hold blanks and brackets: numbers follow the last one, the third first.
+        Some(Stat(text.rsplit_once(')')?.1.split_whitespace().map(String::from).collect()))
+    }
+
+    /// The number at a place, counted from 1 as the manual does.
+    fn number(&self, place: usize) -> Option<u64> {
+        self.0.get(place - 3)?.parse().ok()
     }
 }
 

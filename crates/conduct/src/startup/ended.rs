@@ -14,7 +14,8 @@ use perflab_model::Nanos;
 use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::Until;
+use super::window::Windows;
+use super::{StartError, Until};
 
 /// How often something is tried that nobody tells of.
 const TRY: Duration = Duration::from_millis(1);
@@ -63,21 +64,29 @@ pub(super) struct Watch {
     folder: Option<tempfile::TempDir>,
     notify: Option<UnixDatagram>,
     inotify: Option<rustix::fd::OwnedFd>,
+    windows: Option<Windows>,
     output: Arc<Mutex<String>>,
 }
 
 impl Watch {
     /// Everything that must be there before the process is.
-    pub(super) fn prepare(until: &Until) -> io::Result<Self> {
-        let folder = matches!(until, Until::Notify).then(tempfile::tempdir).transpose()?;
-        let notify =
-            folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify"))).transpose()?;
-        let inotify = match until {
-            Until::File(path) => Some(watched(path)?),
-            _ => None,
-        };
+    pub(super) fn prepare(until: &Until) -> Result<Self, StartError> {
+        let failed = || StartError::watch("cannot make a socket for sd_notify");
+        let folder = matches!(until, Until::Notify).then(tempfile::tempdir).transpose().map_err(failed())?;
+        let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
+        let notify = notify.transpose().map_err(failed())?;
+        let (mut inotify, mut windows) = (None, None);
+        match until {
+            Until::File(path) => {
+                let what = format!("cannot watch the folder of {}", path.display());
+                inotify = Some(watched(path).map_err(StartError::watch(&what))?);
+            }
+            Until::Window(window) => windows = Some(Windows::listen(window)?),
+            _ => {}
+        }
         let (tell, signs) = channel();
-        Ok(Watch { until: until.clone(), tell, signs, folder, notify, inotify, output: Arc::default() })
+        let (until, output) = (until.clone(), Arc::default());
+        Ok(Watch { until, tell, signs, folder, notify, inotify, windows, output })
     }
 
     /// What the process is to find in its environment.
@@ -122,6 +131,14 @@ impl Watch {
                 let Some(socket) = self.notify.take() else { return };
                 self.tell(move |tell| {
                     if said_ready(&socket) {
+                        tell(Sign::Wanted);
+                    }
+                });
+            }
+            Until::Window(_) => {
+                let Some(windows) = self.windows.take() else { return };
+                self.tell(move |tell| {
+                    if windows.appeared() {
                         tell(Sign::Wanted);
                     }
                 });

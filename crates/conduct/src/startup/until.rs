@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use super::ended::Watch;
+use super::{StartError, Window};
+
 /// When a program counts as started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Until {
@@ -19,12 +22,25 @@ pub enum Until {
     Port(u16),
     /// the same: a socket's path
     Socket(PathBuf),
+    /// it has a window under X11
+    Window(Window),
+}
+
+impl Until {
+    /// Whether it can be watched for here.
+    ///
+    /// # Errors
+    /// An X server that does not answer, a folder that is not there.
+    pub fn check(&self) -> Result<(), StartError> {
+        Watch::prepare(self).map(drop)
+    }
 }
 
 /// What is no end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` does not say when a program counts as started; exit, line, line:TEXT, file:PATH, notify, listen:PORT or listen:PATH do"
+    "`{0}` does not say when a program counts as started; exit, line, line:TEXT, file:PATH, notify, listen:PORT, \
+     listen:PATH, window, window:WxH or window:CLASS do"
 )]
 pub struct NotAnEnd(String);
 
@@ -39,6 +55,8 @@ impl FromStr for Until {
             ("notify", None) => Ok(Until::Notify),
             ("line", rest) => Ok(Until::Line(rest.unwrap_or_default().into())),
             ("file", Some(path)) if !path.is_empty() => Ok(Until::File(path.into())),
+            ("window", None) => Ok(Until::Window(Window::default())),
+            ("window", Some(text)) => Window::parse(text).map(Until::Window).ok_or_else(wrong),
             ("listen", Some(path)) if path.starts_with('/') => Ok(Until::Socket(path.into())),
             ("listen", Some(port)) => port.parse().map(Until::Port).map_err(|_| wrong()),
             _ => Err(wrong()),
@@ -56,6 +74,7 @@ impl fmt::Display for Until {
             Until::Notify => write!(to, "READY=1"),
             Until::Port(port) => write!(to, "a connection to port {port}"),
             Until::Socket(path) => write!(to, "a connection to {}", path.display()),
+            Until::Window(window) => write!(to, "{window}"),
         }
     }
 }
@@ -73,7 +92,13 @@ mod tests {
         assert_eq!(read("file:/tmp/x"), Ok(Until::File("/tmp/x".into())));
         assert_eq!(read("listen:80"), Ok(Until::Port(80)));
         assert_eq!(read("listen:/run/s"), Ok(Until::Socket("/run/s".into())));
-        for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window"] {
+        assert_eq!(read("window"), Ok(Until::Window(Window::default())));
+        let large = Window { width: 640, height: 480, class: None };
+        assert_eq!(read("window:640x480"), Ok(Until::Window(large)));
+        let xterm = Window { class: Some("xterm".into()), ..Window::default() };
+        assert_eq!(read("window:xterm"), Ok(Until::Window(xterm.clone())));
+        assert_eq!(xterm.to_string(), "a window of at least 300x200 pixels and of class xterm");
+        for wrong in ["", "file", "file:", "listen:x", "listen:99999", "exit:1", "window:", "screen"] {
             assert!(read(wrong).unwrap_err().to_string().contains("listen:PORT"), "{wrong}");
         }
     }

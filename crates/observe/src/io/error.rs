@@ -48,6 +48,10 @@ impl IoError {
     /// What to do about a refusal of tracefs.
     pub(crate) fn tracing(path: &std::path::Path, source: io::Error) -> Self {
         let advice = match source.kind() {
+            io::ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => {
+                "the kernel refuses even root: a container needs CAP_SYS_ADMIN for it, and lockdown=confidentiality \
+                 forbids it (/sys/kernel/security/lockdown says which is on; boot with lockdown=integrity or none)"
+            }
             io::ErrorKind::PermissionDenied => {
                 "it needs root; without, `perflab prefetch learn` still works for your own files, by what is in memory \
                  before and after"

@@ -12,8 +12,8 @@ const FIEMAP: libc::c_ulong = 0xc020_660b;
 /// `_IOR('v', 1, long)`
 const GETVERSION: libc::c_ulong = 0x8008_7601;
 const LAST: u32 = 1;
-/// Not allocated yet, place unknown, or encoded: no place that could be read from the disk.
-const NOWHERE: u32 = 0x2 | 0x4 | 0x8;
+/// Place unknown, not allocated yet, encoded, or within metadata: no place that could be read from the disk.
+const NOWHERE: u32 = 0x2 | 0x4 | 0x8 | 0x200;
 const AT_ONCE: usize = 128;
 
 #[repr(C)]
@@ -84,14 +84,35 @@ fn ask(file: &File, start: u64) -> io::Result<Map> {
 /// `_IOR(0x15, 0, struct fsuuid2)`
 const GETFSUUID: libc::c_ulong = 0x8011_1500;
 
-/// The UUID of the file system that a file lies on, as 32 hexadecimal digits (Linux 6.9); none where it tells none.
+/// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`, of which the UUID is the third member.
+const BTRFS_FS_INFO: libc::c_ulong = 0x8400_941f;
+const BTRFS_UUID: std::ops::Range<usize> = 16..32;
+
+/// The UUID of the file system that a file lies on, as 32 hexadecimal digits; none where it tells none.
 pub fn uuid(file: &File) -> Option<String> {
+    general_uuid(file).or_else(|| btrfs_uuid(file))
+}
+
+/// What btrfs tells in its own way only.
+fn btrfs_uuid(file: &File) -> Option<String> {
+    let mut answer = [0_u8; 1024];
+    // SAFETY: the kernel writes as many bytes as the request's number says, 1024, for which there is room.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_FS_INFO as _, answer.as_mut_ptr()) };
+    (done == 0).then(|| hexadecimal(answer.get(BTRFS_UUID).unwrap_or_default()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// As most file systems tell it, since Linux 6.9.
+fn general_uuid(file: &File) -> Option<String> {
     let mut answer = [0_u8; 17];
     // SAFETY: the kernel writes a length and 16 bytes, for which there is room.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), GETFSUUID as _, answer.as_mut_ptr()) };
     let (length, uuid) = answer.split_first()?;
     let known = uuid.get(..usize::from(*length))?;
-    (done == 0 && !known.is_empty()).then(|| known.iter().map(|byte| format!("{byte:02x}")).collect())
+    (done == 0 && !known.is_empty()).then(|| hexadecimal(known))
 }
 
 /// The generation of a file, which changes when its number is given to another one; none where its file system has none.

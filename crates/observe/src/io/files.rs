@@ -5,13 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use perflab_model::io::{Device, FileClass, IoEvent, IoFile, IoKind, IoRecording, MetadataRange};
+use perflab_model::io::{Device, FileClass, IoEvent, IoFile, IoKind, IoRecording, MetadataRange, Runs};
 
-use super::mounts::{self, Mounts};
-use super::{fiemap, fsmap, handle};
+use rustix::fs::OFlags;
+
+use super::mounts::{self, Mount, Mounts};
+use super::{btrfs, fiemap, fsmap, handle, own_blocks};
 
 /// Names, places and metadata of everything that a recording names.
 pub fn identify(recording: &mut IoRecording) {
@@ -23,9 +26,64 @@ pub fn identify(recording: &mut IoRecording) {
     for (device, inodes) in wanted {
         recording.files.extend(inodes_of(&mounts, device, inodes));
     }
-    let disks: BTreeSet<Device> = recording.files.iter().map(|file| file.device).collect();
-    recording.told.partitions = disks.iter().filter_map(|device| mounts::partition(*device)).collect();
-    recording.told.metadata = disks.into_iter().flat_map(|device| metadata(&mounts, device)).collect();
+    let systems: BTreeSet<Device> = recording.files.iter().map(|file| file.device).collect();
+    recording.files.extend(folders(&mounts, &recording.files));
+    systems.into_iter().filter_map(|device| mounts.of(device)).for_each(|mount| tell(recording, mount));
+}
+
+/// The folders of files, up to the mount: their blocks are read to find the files.
+fn folders(mounts: &Mounts, files: &[IoFile]) -> Vec<IoFile> {
+    let mut known: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.class == FileClass::File) {
+        let Some(place) = mounts.of(file.device).map(|mount| &mount.place) else { continue };
+        let above = file.path.iter().flat_map(|path| Path::new(path).ancestors().skip(1));
+        for folder in above.take_while(|folder| folder.starts_with(place)) {
+            if !known.insert(folder.into()) {
+                break;
+            }
+            let inode = fs::symlink_metadata(folder).ok().map(|about| about.ino());
+            found.extend(inode.map(|inode| look_at(file.device, inode, folder)));
+        }
+    }
+    let own: BTreeSet<(Device, u64)> = files.iter().map(|file| (file.device, file.inode)).collect();
+    found.retain(|folder| !own.contains(&(folder.device, folder.inode)));
+    found
+}
+
+/// What is known of a file system that was read: where it lies, and which of its blocks are its own.
+pub fn tell(recording: &mut IoRecording, mount: &Mount) {
+    recording.told.partitions.extend(mounts::place(mount));
+    let Ok(folder) = File::open(&mount.place) else { return };
+    if mount.kind == "btrfs" {
+        let chunks = btrfs::Chunks::of(&folder).unwrap_or_default();
+        let own = recording.files.iter_mut().filter(|file| file.device == mount.device);
+        own.for_each(|file| file.extents = chunks.placed(&file.extents));
+        recording.told.metadata.extend(chunks.metadata(mount.device));
+        return;
+    }
+    recording.told.metadata.extend(fsmap::metadata(&folder, mount.device).unwrap_or_default());
+    if mount.kind.starts_with("ext") {
+        let found = unlisted(recording, mount);
+        recording.told.metadata.extend(found);
+    }
+}
+
+/// Blocks of an ext file system's own that came into memory, and that it does not list.
+fn unlisted(recording: &IoRecording, mount: &Mount) -> Vec<MetadataRange> {
+    let (device, number) = (mount.device, u64::from(mount.device.0));
+    let is_disk = |file: &&IoFile| file.class == FileClass::Disk && file.inode == number;
+    let Some(disk) = recording.files.iter().find(is_disk) else { return Vec::new() };
+    let opened = mounts::node(device).and_then(|node| File::open(node).ok());
+    let Some((node, about)) = opened.zip(rustix::fs::statvfs(&mount.place).ok()) else { return Vec::new() };
+    let added = recording.events.iter().filter(|event| event.kind == IoKind::Added);
+    let own = added.filter(|event| (event.device, event.inode) == (disk.device, disk.inode));
+    let pages: Runs = own.map(|event| (event.first, event.count)).collect();
+    let listed = |at: u64| {
+        let mut ranges = recording.told.metadata.iter().filter(|range| range.device == device);
+        ranges.any(|range| (range.physical..range.physical + range.length).contains(&at))
+    };
+    own_blocks::classes(&node, device, &pages, about.f_bsize, listed)
 }
 
 fn names_a_file(event: &IoEvent) -> bool {
@@ -102,7 +160,10 @@ fn name_of(file: &File) -> Option<PathBuf> {
 /// Everything about the file of this name: `None` where there is none.
 pub fn look(path: &Path) -> Option<IoFile> {
     let found = fs::symlink_metadata(path).ok()?;
-    Some(look_at(device(&found), found.ino(), path))
+    // What is no disk's may be a subvolume's, which no mount names.
+    let device = Some(device(&found)).filter(|device| device.major() != 0);
+    let device = device.or_else(|| Some(Mounts::read().under(path)?.device));
+    Some(look_at(device.unwrap_or(self::device(&found)), found.ino(), path))
 }
 
 /// The file system's device that a file lies on.
@@ -115,15 +176,24 @@ pub fn changed(about: &fs::Metadata) -> i64 {
     about.mtime().saturating_mul(1_000_000_000) + about.mtime_nsec()
 }
 
-fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
+pub(super) fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
     let is_openable = fs::symlink_metadata(path)
         .is_ok_and(|found| found.ino() == inode && (found.is_file() || found.is_dir()));
-    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32;
-    let open = || OpenOptions::new().read(true).custom_flags(flags).open(path).ok();
-    match is_openable.then(open).flatten() {
+    match is_openable.then(|| open(path).ok()).flatten() {
         Some(file) => asked(device, inode, &file, Some(path.into())),
         None => IoFile { path: Some(path.display().to_string()), ..unknown(device, inode) },
     }
+}
+
+/// To be asked about: never through a link, never waiting for a pipe's other end, and where that is allowed, without a time
+/// of access that would tell of it.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    with(flags | OFlags::NOATIME).or_else(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => with(flags),
+        _ => Err(error),
+    })
 }
 
 fn asked(device: Device, inode: u64, file: &File, path: Option<PathBuf>) -> IoFile {
@@ -151,25 +221,30 @@ fn asked(device: Device, inode: u64, file: &File, path: Option<PathBuf>) -> IoFi
 
 /// Calls `found` for every file below `place`, on the same file system, whose number is still wanted.
 fn walk(place: &Path, wanted: &mut BTreeSet<u64>, found: &mut dyn FnMut(u64, &Path)) {
+    walk_all(place, &mut |inode, path| {
+        if wanted.remove(&inode) {
+            found(inode, path);
+        }
+        !wanted.is_empty()
+    });
+}
+
+/// Calls `found` for every file below `place`, on the same file system, with its number, until that says `false`.
+pub(super) fn walk_all(place: &Path, found: &mut dyn FnMut(u64, &Path) -> bool) {
     let Ok(base) = fs::symlink_metadata(place) else { return };
     let mut folders = vec![place.to_path_buf()];
-    while let Some(folder) = folders.pop().filter(|_| !wanted.is_empty()) {
+    while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };
             if about.dev() != base.dev() {
                 continue;
             }
-            if wanted.remove(&about.ino()) {
-                found(about.ino(), &entry.path());
+            if !found(about.ino(), &entry.path()) {
+                return;
             }
             if about.is_dir() {
                 folders.push(entry.path());
             }
         }
     }
-}
-
-fn metadata(mounts: &Mounts, device: Device) -> Vec<MetadataRange> {
-    let folder = mounts.of(device).and_then(|mount| File::open(&mount.place).ok());
-    folder.and_then(|folder| fsmap::metadata(&folder, device).ok()).unwrap_or_default()
 }

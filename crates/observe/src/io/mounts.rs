@@ -1,6 +1,7 @@
 //! File systems that are mounted here, and the disks below them (`/proc/self/mountinfo`, `/sys/dev/block`).
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use perflab_model::io::{Device, Partition, SECTOR};
@@ -8,6 +9,8 @@ use perflab_model::io::{Device, Partition, SECTOR};
 /// A file system where it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// the kernel's number of the mount
+    pub id: u64,
     /// its device: the disk's, or one of the kernel's invention
     pub device: Device,
     /// the folder of the file system that is seen here; `/` is all of it
@@ -40,6 +43,15 @@ impl Mounts {
         all.min_by_key(|mount| (mount.root.as_os_str().len(), mount.place.as_os_str().len()))
     }
 
+    /// The mount that a path lies on, asked of the kernel: what `stat` calls the device of a btrfs file is its subvolume's,
+    /// and no mount's.
+    pub fn under(&self, path: &Path) -> Option<&Mount> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        let found = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
+        self.0.iter().find(|mount| mount.id == found.stx_mnt_id)
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()
@@ -49,10 +61,11 @@ impl Mounts {
 /// `36 35 98:0 /root /place rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 fn mount(line: &str) -> Option<Mount> {
     let (first, second) = line.split_once(" - ")?;
-    let mut first = first.split(' ').skip(2);
+    let mut first = first.split(' ');
     let mut second = second.split(' ');
     Some(Mount {
-        device: Device::parse(first.next()?)?,
+        id: first.next()?.parse().ok()?,
+        device: Device::parse(first.nth(1)?)?,
         root: unescaped(first.next()?),
         place: unescaped(first.next()?),
         kind: second.next()?.into(),
@@ -87,6 +100,23 @@ pub fn partition(device: Device) -> Option<Partition> {
     let start: u64 = fs::read_to_string(base.join("start")).ok()?.trim().parse().ok()?;
     let disk = Device::parse(&fs::read_to_string(base.join("../dev")).ok()?)?;
     Some(Partition { device, disk, start: start * SECTOR })
+}
+
+/// The disk below a mount: its device, or where that is of the kernel's invention (btrfs), the node that was mounted.
+pub fn disk(mount: &Mount) -> Option<Device> {
+    if is_disk(mount.device) {
+        return Some(mount.device);
+    }
+    let node = fs::metadata(&mount.source).ok().filter(|node| node.file_type().is_block_device())?;
+    Some(Device::new(rustix::fs::major(node.rdev()), rustix::fs::minor(node.rdev())))
+}
+
+/// Where a mount's device lies on the disk that requests name; none where it is that disk.
+pub fn place(mount: &Mount) -> Option<Partition> {
+    let below = disk(mount)?;
+    let whole = Partition { device: mount.device, disk: below, start: 0 };
+    let part = partition(below).map(|part| Partition { device: mount.device, ..part });
+    part.or_else(|| (below != mount.device).then_some(whole))
 }
 
 /// Whether a device is a disk.

@@ -23,6 +23,10 @@ pub enum IoVerb {
     Coverage(Coverage),
     /// Write disk requests as blkparse prints them
     Export(Export),
+    /// Make a run of a block trace: files of blktrace, text of blkparse
+    Import(Import),
+    /// Say where a file lies on its disk, or whose sectors of a disk are
+    Where(Where),
 }
 
 /// `perflab io record`
@@ -98,6 +102,57 @@ pub struct Coverage {
     /// Every stretch of blocks with its status, in place of the sums
     #[arg(long)]
     pub blocks: bool,
+    /// Draw it into FILE.svg or FILE.png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// What is drawn
+    #[arg(long, value_enum, default_value_t)]
+    pub drawn: Drawn,
+}
+
+/// What a picture of coverage shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Drawn {
+    /// every read, over time and over the places of the disk
+    #[default]
+    Places,
+    /// sums by status, over time
+    Classes,
+}
+
+/// `perflab io import`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab io import sda.blktrace.0 --on /        what blktrace wrote (the files of all CPUs), files of /
+  perflab io import trace.txt --label old        what blkparse printed
+
+A block trace names sectors and no files. With --on the file system that was traced is walked, as far as it is
+still there, and asked which files lie at these sectors; none is read. `perflab import` takes such files, too.")]
+pub struct Import {
+    /// The trace
+    pub path: PathBuf,
+    /// Where the file system that was traced is mounted now
+    #[arg(long, value_name = "PLACE")]
+    pub on: Option<PathBuf>,
+    /// A name for the run
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+/// `perflab io where`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab io where /usr/bin/git                  its stretches of the disk
+  perflab io where --on / 2048+8 4096            whose these sectors (of 512 bytes) of the disk below / are")]
+pub struct Where {
+    /// Where the file system is mounted whose disk's sectors are meant
+    #[arg(long, value_name = "PLACE")]
+    pub on: Option<PathBuf>,
+    /// Files; with --on sectors, FIRST or FIRST+COUNT
+    #[arg(required = true, value_name = "FILE|SECTORS")]
+    pub what: Vec<String>,
 }
 
 /// `perflab io export`

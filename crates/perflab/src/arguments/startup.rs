@@ -12,18 +12,22 @@ Examples:
   perflab startup --prefetch none,sync,async,staged -- python3 -c 'import json'
   perflab startup --caches 3,1,warm --runs 7 -- git --version
   perflab startup --until listen:6379 -- redis-server
+  perflab startup --until window:640x480 -- soffice --nologo --writer
 
 Each way is started --aside times first, which does not count: the first start learns, the second shows what was
 learnt to the disk's own cache. The others are in random order, one of each way after the other (complete
-blocks), so that drift cannot pose as a gain. Dropping caches needs root; whether the program's file is cold
-then is looked at, and said.
+blocks), so that drift cannot pose as a gain. Dropping caches needs root; what is in memory then of the files
+that a start reads is looked at, and said with the worst of them. As root the kernel counts waiting for disks
+meanwhile (kernel.task_delayacct), and is put back afterwards.
 
 --until says when the program counts as started, and what still runs of it is ended then:
   exit          it has ended, well
   line[:TEXT]   it has printed a line (with TEXT)
   file:PATH     this file was made or written
   notify        it has said READY=1, as services tell systemd
-  listen:PORT   something accepts connections there; listen:PATH: at a socket of this path")]
+  listen:PORT   something accepts connections there; listen:PATH: at a socket of this path
+  window        it has a window under X11 of at least 300x200 pixels that is no splash screen;
+                window:WxH of that size, window:CLASS of that class (DISPLAY names the server)")]
 pub struct Startup {
     /// What is in memory at the start: 3 nothing, 1 names and inodes, warm everything
     #[arg(long, value_enum, value_delimiter = ',', default_value = "3")]

@@ -1,6 +1,6 @@
 //! `perflab import`: from files of perflab or of any other tool to runs, and what was taken of each file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_archive::import::{Imported, Kind, Options, import_several};
@@ -37,10 +37,14 @@ pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<
         page_size.map_err(|error| Usage::new(format!("--page-size: {error}"), "for example 64KiB"))?;
     let results =
         kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
+    kept(context, &results, &Options { label: wanted.label.clone(), page_size, ..Options::default() })
+}
+
+/// Makes a run of each result, and says what was taken of them.
+pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let options = Options { label: wanted.label.clone(), page_size, ..Options::default() };
     let (mut all, mut refused) = (Vec::new(), Vec::new());
-    for imported in import_several(&archive, &results, &options) {
+    for imported in import_several(&archive, results, options) {
         match imported {
             Ok(imported) => all.push(imported),
             Err(error) => refused.push(error),

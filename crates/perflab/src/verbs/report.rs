@@ -80,7 +80,9 @@ fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::
     let inputs = runs.iter().map(input).collect::<anyhow::Result<Vec<_>>>()?;
     let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
     let flames = super::flame::pictures::of_runs(runs)?;
-    let traces = runs.iter().map(super::trace::sections).collect::<anyhow::Result<Vec<_>>>()?.concat();
+    let operations = runs.iter().map(super::trace::sections);
+    let traces = operations.chain(runs.iter().map(super::io::sections));
+    let traces = traces.collect::<anyhow::Result<Vec<_>>>()?.concat();
     let html = render(&ReportInput { title, comparisons, runs: inputs, flames, traces })?;
     std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
 }

@@ -1,8 +1,8 @@
-//! A small ext4 file system of the test's own, on a loop device: mounted anew, nothing of it is in memory. One at a time:
-//! tests that drop the machine's caches would take from others what they are about to look at.
+//! A small file system of the test's own, on a loop device: mounted anew, nothing of it is in memory. One at a time: tests that
+//! drop the machine's caches would take from others what they are about to look at.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,33 +10,63 @@ use crate::laboratory::{is_root, skip};
 
 static CACHES: Mutex<()> = Mutex::new(());
 
+/// While this is held, no image is mounted: a mount namespace of a test's own would keep it mounted, and in memory.
+pub fn no_image() -> MutexGuard<'static, ()> {
+    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Gone with its mount when dropped.
 pub struct Image {
     home: tempfile::TempDir,
+    kind: &'static str,
     _caches: MutexGuard<'static, ()>,
 }
 
 impl Image {
-    /// Makes one, or says why it cannot be.
+    /// An ext4, or says why it cannot be.
     pub fn new(test: &str) -> Option<Self> {
+        Image::of(test, "ext4")
+    }
+
+    /// A file system of this kind (`ext4`, `xfs`, `btrfs`).
+    pub fn of(test: &str, kind: &'static str) -> Option<Self> {
         if !is_root() {
             skip(test, "mounting an image needs root");
             return None;
         }
-        let caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
-        let image = Image { home: tempfile::tempdir().unwrap(), _caches: caches };
+        let image = Image { home: tempfile::tempdir().unwrap(), kind, _caches: no_image() };
+        // Whoever is asked to read there as nobody must come so far.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(image.home.path(), open).unwrap();
         fs::create_dir(image.place()).unwrap();
-        let file = fs::File::create(image.file()).unwrap();
-        file.set_len(32 << 20).unwrap();
-        if !Command::new("mkfs.ext4").arg("-q").arg(image.file()).status().is_ok_and(|done| done.success()) {
-            skip(test, "mkfs.ext4 cannot be run");
+        if !image.make() {
+            skip(test, &format!("mkfs.{kind} cannot be run"));
             return None;
         }
         if !image.mount() {
-            skip(test, "no loop device can be had");
+            skip(test, &format!("no loop device can be had, or this kernel has no {kind}"));
             return None;
         }
         Some(image)
+    }
+
+    /// Makes the file system anew: empty, and another one.
+    fn make(&self) -> bool {
+        // As small as each may be; the file has holes.
+        let size = match self.kind {
+            "ext4" => 32 << 20,
+            "btrfs" => 128 << 20,
+            _ => 320 << 20,
+        };
+        let _ = fs::remove_file(self.file());
+        fs::File::create(self.file()).unwrap().set_len(size).unwrap();
+        let mut make = Command::new(format!("mkfs.{}", self.kind));
+        make.arg("-q").arg(self.file()).status().is_ok_and(|done| done.success())
+    }
+
+    /// An empty file system in the same place, with another UUID.
+    pub fn remake(&self) {
+        assert!(self.unmount() && self.make() && self.mount());
     }
 
     /// A file of so many pages of 4 KiB.
@@ -47,14 +77,18 @@ impl Image {
         path
     }
 
+    /// A shell script there.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        script(&self.place().join(name), text)
+    }
+
     pub fn place(&self) -> PathBuf {
         self.home.path().join("mnt")
     }
 
     /// Writes everything, and forgets everything.
     pub fn cool(&self) {
-        self.unmount();
-        assert!(self.mount());
+        assert!(self.unmount() && self.mount());
     }
 
     fn file(&self) -> PathBuf {
@@ -62,12 +96,14 @@ impl Image {
     }
 
     fn mount(&self) -> bool {
-        let mount = Command::new("mount").args(["-o", "loop"]).arg(self.file()).arg(self.place()).status();
-        mount.is_ok_and(|done| done.success())
+        // Every read that leaves a trace would be seen in the time of access.
+        let mut mount = Command::new("mount");
+        mount.args(["-t", self.kind, "-o", "loop,strictatime"]).arg(self.file()).arg(self.place());
+        mount.status().is_ok_and(|done| done.success())
     }
 
-    fn unmount(&self) {
-        let _ = Command::new("umount").arg(self.place()).status();
+    fn unmount(&self) -> bool {
+        Command::new("umount").arg(self.place()).status().is_ok_and(|done| done.success())
     }
 }
 
@@ -75,4 +111,11 @@ impl Drop for Image {
     fn drop(&mut self) {
         self.unmount();
     }
+}
+
+/// A script that can be run.
+pub fn script(path: &Path, text: &str) -> String {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path.display().to_string()
 }

@@ -90,7 +90,7 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(4) && said.err.contains("it ended with exit status: 3"), "{}", said.err);
     let said = once("notify", "300ms", "sleep 600");
     assert!(said.code == Some(4) && said.err.contains("READY=1 did not come within"), "{}", said.err);
-    let said = laboratory.run(&["startup", "--until", "window", "--", "true"]);
+    let said = laboratory.run(&["startup", "--until", "screen", "--", "true"]);
     assert!(said.code == Some(2) && said.err.contains("listen:PORT"), "{}", said.err);
     let said = laboratory.run(&["startup", "--", "/no/such/program"]);
     assert!(said.code == Some(2) && said.err.contains("there is no program"), "{}", said.err);
@@ -137,4 +137,123 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
     assert_eq!(cold, 12, "four ways, three starts each: {samples}");
     let read = samples.lines().filter(|line| line.contains(",read,")).count();
     assert_eq!(read, 12, "{samples}");
+}
+
+/// An X server of the test's own; ended when dropped.
+struct Screen {
+    server: std::process::Child,
+    display: String,
+}
+
+impl Screen {
+    fn new(test: &str) -> Option<Self> {
+        use std::io::BufRead as _;
+        let mut command = std::process::Command::new("Xvfb");
+        command.args(["-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp"]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let Ok(mut server) = command.spawn() else {
+            skip(test, "Xvfb is missing (package xvfb)");
+            return None;
+        };
+        let mut number = String::new();
+        std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut number).unwrap();
+        Some(Screen { server, display: format!(":{}", number.trim()) })
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// One start whose sign is a window.
+fn windowed(display: &str, until: &str, limit: &str, command: &[&str]) -> crate::laboratory::Said {
+    let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", until, "--limit", limit];
+    let laboratory = Laboratory::new();
+    let arguments = [&start[..], &["--"], command].concat();
+    crate::laboratory::said(laboratory.command(&arguments).env("DISPLAY", display).output().unwrap())
+}
+
+#[test]
+fn a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class() {
+    let test = "a_first_window_is_a_start_if_it_is_large_enough_and_of_the_class";
+    let Some(screen) = Screen::new(test) else { return };
+    let clock = |geometry| ["xclock", "-geometry", geometry];
+    if std::process::Command::new("xclock").arg("-version").output().is_err() {
+        return skip(test, "xclock is missing (package x11-apps)");
+    }
+    for (until, command) in [
+        ("window", &clock("400x300")[..]),
+        ("window:120x120", &clock("130x130")),
+        ("window:XClock", &clock("400x300")),
+        // The window comes small and grows.
+        ("window:xterm", &["xterm", "-geometry", "80x24"]),
+    ] {
+        let said = windowed(&screen.display, until, "60s", command);
+        assert_eq!(said.code, Some(0), "{until}: {}", said.err);
+        let document: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(document["wall"].as_f64().unwrap() > 0.0, "{document}");
+    }
+    for (until, command, reason) in [
+        ("window", &clock("100x100")[..], "a window of at least 300x200 pixels did not come within"),
+        ("window:XTerm", &clock("400x300"), "and of class XTerm did not come within"),
+    ] {
+        let said = windowed(&screen.display, until, "1500ms", command);
+        assert!(said.code == Some(4) && said.err.contains(reason), "{until}: {}", said.err);
+    }
+    let said = windowed(&screen.display, "window", "60s", &["sh", "-c", "echo no display here; exit 7"]);
+    assert!(said.code == Some(4) && said.err.contains("no display here"), "{}", said.err);
+    assert!(said.err.contains("exit status: 7 before a window"), "{}", said.err);
+}
+
+#[test]
+fn without_an_x_server_no_window_is_waited_for() {
+    let said = windowed(":4711", "window", "60s", &["true"]);
+    assert!(said.code == Some(3), "{}", said.err);
+    assert!(said.err.contains("the X server `:4711`") && said.err.contains("Xvfb"), "{}", said.err);
+}
+
+/// A file that somebody keeps mapped survives the dropping of caches: that is seen, with its name.
+#[test]
+fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
+    let test = "what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows";
+    let Some(image) = Image::new(test) else { return };
+    let laboratory = Laboratory::new();
+    let kept = image.write("lib/kept", 1000);
+    (0..5).for_each(|file| drop(image.write(&format!("lib/{file}"), 10)));
+    let program = image.place().join("start");
+    std::fs::write(&program, format!("#!/bin/sh\ncat {}/lib/* >/dev/null\n", image.place().display()))
+        .unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    image.cool();
+    let (store, program) = (laboratory.path("store").display().to_string(), program.display().to_string());
+    laboratory.good(&["prefetch", "--store", &store, "learn", "--", &program]);
+    let setting = || std::fs::read_to_string("/proc/sys/kernel/task_delayacct").unwrap();
+    let before = setting();
+    let once = || {
+        let start =
+            ["start-once", "--caches", "3", "--prefetch", "none", "--until", "exit", "--limit", "60s"];
+        let said = laboratory.good(&[&start[..], &["--store", &store, "--", &program]].concat());
+        let document: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(document["delay"].is_number(), "waiting for disks is counted: {document}");
+        (document["resident-before"].as_u64().unwrap(), said.err)
+    };
+    let map = "import mmap, sys, time\nf = open(sys.argv[1])\nm = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
+               sum(m[::4096])\nprint('mapped', flush=True)\ntime.sleep(600)";
+    let mut keeper = std::process::Command::new("python3");
+    keeper.args(["-c", map]).arg(&kept).stdout(std::process::Stdio::piped());
+    let Ok(mut keeper) = keeper.spawn() else { return skip(test, "python3 is missing") };
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(keeper.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let (resident, said) = once();
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+    assert!(resident >= 1000 << 12, "{resident}: {said}");
+    assert!(said.contains("not all was cold") && said.contains(kept.to_str().unwrap()), "{said}");
+    let (resident, said) = once();
+    assert!(resident < 1000 << 12, "{resident}: {said}");
+    assert_eq!(setting(), before, "the kernel counts waiting as it did before");
 }

@@ -2,14 +2,19 @@
 
 mod coverage;
 mod export;
+mod import;
 mod record;
+mod sections;
 mod show;
+mod whose;
 
 use perflab_model::io::IoRecording;
 
 use crate::arguments::io::{IoVerb, Which};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+
+pub use sections::sections;
 
 /// Carries out a verb.
 pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
@@ -18,6 +23,8 @@ pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
         IoVerb::Show(wanted) => show::show(context, wanted),
         IoVerb::Coverage(wanted) => coverage::coverage(context, wanted),
         IoVerb::Export(wanted) => export::export(context, wanted),
+        IoVerb::Import(wanted) => import::import(context, wanted),
+        IoVerb::Where(wanted) => whose::whose(context, wanted),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use perflab_model::io::{Device, Runs};
+use perflab_observe::io::Mounts;
 use perflab_prefetch::{Policy, Store, combine, file, store};
 
 /// Pages and blocks of a trace: of a file, or of a program in the usual store.
@@ -19,6 +20,8 @@ pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
     let mut known = perflab_analyze::io::Known::default();
     let Some(start) = start else { return Ok(known) };
     // Devices may have other numbers by now: they are those of where the file systems are mounted.
+    let mounts = Mounts::read();
+    let now = |place: &str| Some(mounts.under(Path::new(place))?.device);
     let devices: HashMap<usize, Device> = start
         .systems
         .iter()
@@ -38,8 +41,4 @@ pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
         *all = all.union(&blocks);
     }
     Ok(known)
-}
-
-fn now(place: &str) -> Option<Device> {
-    Some(perflab_observe::io::files::device(&std::fs::metadata(place).ok()?))
 }

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use perflab_conduct::settings::drop_caches;
-use perflab_conduct::startup::{DiskReads, Inside, Started, Until, disk_of, resident, start};
+use perflab_analyze::io::by_file;
+use perflab_conduct::settings::{Bench, Knob, UndoJournal, drop_caches, state_directory};
+use perflab_conduct::startup::{DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
+use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
 use perflab_prefetch::{Budget, Order, Policy, Store, combine, learn, store};
@@ -22,8 +24,32 @@ use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Measures one start.
+/// Measures one start, while the kernel counts waiting for disks, where it may be told to.
 pub fn once(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
+    let bench = accounting(context);
+    let measured = measure(context, wanted);
+    if let Some((_, failed)) = bench.map(Bench::undo) {
+        failed.iter().for_each(|error| eprintln!("warning: {error}"));
+    }
+    measured
+}
+
+/// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14. What it was is written to
+/// the journal of settings first, and put back afterwards or at the next start of perflab.
+fn accounting(context: &Context) -> Option<Bench> {
+    let id = format!("start-{}-{}", std::process::id(), perflab_observe::monotonic_now().0);
+    let boot = perflab_observe::boot_id(&context.root);
+    let mut bench = Bench::new(UndoJournal::new(&state_directory(), &id, &boot));
+    let knob = Knob::File {
+        name: "sysctl kernel.task_delayacct".into(),
+        path: context.root.path("/proc/sys/kernel/task_delayacct"),
+        value: "1".into(),
+    };
+    // Who may not is told nothing of waiting, and of everything else.
+    rustix::process::geteuid().is_root().then(|| bench.set(&[knob]).is_ok().then_some(bench))?
+}
+
+fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let subject = Subject::of(wanted)?;
     let store = Store::locate(wanted.store.as_deref());
     let mode = mode(wanted.prefetch);
@@ -31,10 +57,10 @@ pub fn once(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
         subject.teach(context, &store)?;
     }
     let reading = mode.map(|mode| reading(context, &store, &subject.program, mode)).transpose()?;
-    let path = subject.program.clone();
-    heat(context, wanted.caches)?;
-    let held = resident(&path);
-    let background = background(&path);
+    let disk = disk_of(&subject.program);
+    let held = heat(context, wanted.caches, || look(&store, &subject.program))?;
+    say_held(&held, wanted.caches);
+    let background = background(disk);
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(Reading::before);
     let ahead = perflab_observe::monotonic_now().since(begun);
@@ -54,10 +80,30 @@ pub fn once(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
         "requests": reads.map(|reads| reads.requests),
         "read": reads.map(|reads| reads.bytes),
         "background": background,
-        "resident-before": held,
+        "resident-before": held.resident,
     });
     context.write(&without_null(document).to_string())?;
     Ok(Exit::Fine)
+}
+
+/// What is in memory of the files that the program's trace knows; of its own file, where there is no trace.
+fn look(store: &Store, program: &Path) -> Held {
+    match store.get(program).ok().and_then(|known| combine(&known, Policy::Last)) {
+        Some(start) => Held::of(start.files.iter().map(|file| (Path::new(&file.path), Some(&file.pages)))),
+        None => Held::of([(program, None)]),
+    }
+}
+
+fn say_held(held: &Held, caches: Caches) {
+    let (known, resident) = (Bytes(held.known), Bytes(held.resident));
+    match &held.worst {
+        Some((worst, most)) if caches != Caches::Warm => eprintln!(
+            "not all was cold: {resident} of the {known} that it reads were in memory, most of it ({}) of {}",
+            Bytes(*most),
+            worst.display()
+        ),
+        _ => eprintln!("in memory before: {resident} of the {known} that it reads ({} files)", held.files),
+    }
 }
 
 /// What is not known is not there: a metric that is null would be no number.
@@ -91,17 +137,22 @@ fn reading(context: &Context, store: &Store, program: &Path, mode: Mode) -> anyh
     Ok(prepare(start, rules))
 }
 
-fn heat(context: &Context, caches: Caches) -> anyhow::Result<()> {
-    match caches {
-        Caches::All => Ok(drop_caches(&context.root, 3)?),
-        Caches::Pages => Ok(drop_caches(&context.root, 1)?),
-        Caches::Warm => Ok(()),
+/// Brings caches to what is wanted, and looks. Looking brings inodes into memory, and pages that survive being dropped once
+/// survive it twice: so pages go first, then it is looked, then everything goes.
+fn heat(context: &Context, caches: Caches, look: impl FnOnce() -> Held) -> anyhow::Result<Held> {
+    if caches == Caches::Warm {
+        return Ok(look());
     }
+    drop_caches(&context.root, 1)?;
+    let held = look();
+    if caches == Caches::All {
+        drop_caches(&context.root, 3)?;
+    }
+    Ok(held)
 }
 
 /// Bytes that the program's disk reads and writes while nothing is started: somebody else's.
-fn background(path: &Path) -> Option<u64> {
-    let disk = disk_of(path);
+fn background(disk: Option<Device>) -> Option<u64> {
     let before = disk.and_then(DiskReads::of);
     std::thread::sleep(SETTLE);
     let since = disk.and_then(DiskReads::of)?.since(before?);
@@ -124,6 +175,7 @@ impl Subject {
         let limit = Nanos::parse(limit)
             .map_err(|error| Usage::new(format!("--limit: {error}"), "for example 120s"))?;
         let program = store::program(command.first().context("no command")?)?;
+        until.check()?;
         Ok(Subject { command: command.into(), program, until, limit })
     }
 
@@ -141,13 +193,13 @@ impl Subject {
         Ok(Subject { command: inside.command(&subject.command), program, ..subject })
     }
 
-    fn start(&self, beside: impl FnOnce()) -> std::io::Result<Started> {
+    fn start(&self, beside: impl FnOnce()) -> Result<Started, StartError> {
         start(&self.command, &self.until, self.limit, disk_of(&self.program), beside)
     }
 
     /// The start that learns: cold, traced, remembered.
     pub fn teach(&self, context: &Context, store: &Store) -> anyhow::Result<()> {
-        heat(context, Caches::All)?;
+        drop_caches(&context.root, 3)?;
         let tracer = IoTracer::start(Whose::Children)?;
         let started = self.start(|| ())?;
         let mut recording = tracer.stop()?;
@@ -160,14 +212,33 @@ impl Subject {
         }
         identify(&mut recording);
         let learnt = learn(&recording)?;
-        let page = perflab_model::io::PAGE;
         context.say(format!(
-            "learnt: {} of {} files, {} of metadata",
-            Bytes(learnt.pages() * page),
+            "learnt: {} of {} files, {} of metadata; {}",
+            Bytes(learnt.pages() * PAGE),
             learnt.files.len(),
-            Bytes(learnt.metadata() * page)
+            Bytes(learnt.metadata() * PAGE),
+            never_cold(&recording),
         ));
         store.add(&self.program, learnt)?;
         Ok(())
+    }
+}
+
+/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
+fn never_cold(recording: &IoRecording) -> String {
+    let files = by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
+    let warm = files.map(|file| {
+        let (used, read) = (file.used.pages(), file.used.intersection(&file.added).pages());
+        ((used - read) * PAGE, file.name)
+    });
+    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
+    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
+    match warm.iter().max() {
+        Some((most, name)) => format!(
+            "{} more that it needed cannot be made cold, most of it ({}) of {name}",
+            Bytes(sum),
+            Bytes(*most)
+        ),
+        None => "nothing that it needed had stayed in memory".into(),
     }
 }

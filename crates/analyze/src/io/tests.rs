@@ -1,0 +1,170 @@
+//! A disk whose every sector is known beforehand: a file in two pieces, a folder, a file system's own blocks, nobody's.
+
+use std::collections::BTreeMap;
+
+use perflab_model::Nanos;
+use perflab_model::io::{
+    Device, Extent, FileClass, IoEvent, IoFile, IoKind, IoRecording, IoTold, MetadataClass, MetadataRange,
+    PAGE, Partition, Runs,
+};
+
+use super::*;
+
+/// The file system, its disk, and the kernel's file system of disks.
+const SYSTEM: Device = Device(8 << 20 | 1);
+const DISK: Device = Device(8 << 20);
+const DISKS: Device = Device(3);
+/// Where the partition begins, in sectors.
+const START: u64 = 2048;
+
+fn event(at: u64, kind: IoKind, device: Device, inode: u64, first: u64, count: u64, name: &str) -> IoEvent {
+    let name = (!name.is_empty()).then(|| name.into());
+    IoEvent { at: Nanos(at), pid: 7, kind, device, inode, first, count, name }
+}
+
+fn request(at: u64, kind: IoKind, first: u64, count: u64, flags: &str) -> IoEvent {
+    event(at, kind, DISK, 0, START + first, count, flags)
+}
+
+fn file(inode: u64, class: FileClass, path: &str, extents: &[(u64, u64, u64)]) -> IoFile {
+    let extent = |(logical, physical, length): &(u64, u64, u64)| Extent {
+        logical: logical * PAGE,
+        physical: physical * PAGE,
+        length: length * PAGE,
+    };
+    IoFile {
+        device: SYSTEM,
+        inode,
+        generation: None,
+        class,
+        path: Some(path.into()),
+        size: 1 << 20,
+        changed: 0,
+        extents: extents.iter().map(extent).collect(),
+    }
+}
+
+/// Pages 0..4 of a file lie at blocks 10..14, pages 4..8 at 100..104; a folder at 20; inodes at 30..32, of which one block
+/// of a folder is told by itself; block 40 came as the disk's own; blocks 50 and 60 are nobody's.
+fn recording(events: Vec<IoEvent>) -> IoRecording {
+    let disk =
+        IoFile { device: DISKS, inode: u64::from(SYSTEM.0), ..file(0, FileClass::Disk, "/dev/sda1", &[]) };
+    let range = |block: u64, blocks: u64, class| MetadataRange {
+        device: SYSTEM,
+        physical: block * PAGE,
+        length: blocks * PAGE,
+        class,
+    };
+    IoRecording {
+        events,
+        files: vec![
+            file(12, FileClass::File, "/lib/a", &[(0, 10, 4), (4, 100, 4)]),
+            file(13, FileClass::Directory, "/lib", &[(0, 20, 4)]),
+            disk,
+        ],
+        told: IoTold {
+            metadata: vec![range(30, 2, MetadataClass::InodeTable), range(21, 1, MetadataClass::Directory)],
+            partitions: vec![Partition { device: SYSTEM, disk: DISK, start: START * 512 }],
+            ended: Nanos(1000),
+            names: [(7, "cat".into())].into(),
+            ..IoTold::default()
+        },
+    }
+}
+
+fn blocks(found: &Coverage) -> BTreeMap<(Status, String), u64> {
+    let mut all = BTreeMap::new();
+    for block in &found.blocks {
+        *all.entry((block.status, block.name.clone())).or_default() += block.sectors;
+    }
+    all
+}
+
+#[test]
+fn every_sector_has_one_owner_and_one_status() {
+    let own = u64::from(SYSTEM.0);
+    let recording = recording(vec![
+        request(1, IoKind::Issued, 0, 8, "R"),
+        event(2, IoKind::Exec, Device(0), 0, 0, 0, "/bin/cat"),
+        event(3, IoKind::Added, SYSTEM, 12, 0, 8, ""),
+        event(3, IoKind::Added, DISKS, own, 40, 1, ""),
+        event(4, IoKind::Read, SYSTEM, 12, 1, 2, ""),
+        // Pages 0..4, of which 1 and 2 are needed, and 1 is known; and half of what comes after on the disk.
+        request(5, IoKind::Issued, 80, 36, "RA"),
+        request(6, IoKind::Issued, 160, 32, "RM"),
+        request(7, IoKind::Issued, 240, 16, "RM"),
+        request(8, IoKind::Issued, 320, 8, "R"),
+        request(9, IoKind::Issued, 400, 8, "RM"),
+        request(10, IoKind::Issued, 480, 8, "R"),
+        request(11, IoKind::Issued, 800, 8, "W"),
+    ]);
+    let known = Known { files: [((SYSTEM, 12), [(1, 1)].into_iter().collect())].into(), ..Known::default() };
+    let found = coverage(&recording, &known);
+    let of = |status, name: &str| ((status, name.to_owned()), 8_u64);
+    let expected = [
+        ((Status::Before, String::new()), 8),
+        of(Status::Found, "/lib/a"),
+        of(Status::Missing, "/lib/a"),
+        ((Status::ReadAround, "/lib/a".into()), 16),
+        ((Status::Metadata, "/lib".into()), 24),
+        ((Status::Metadata, "directory".into()), 8),
+        ((Status::Metadata, "inode table".into()), 16),
+        ((Status::Metadata, "tree".into()), 16),
+        ((Status::Unknown, String::new()), 12),
+    ];
+    assert_eq!(blocks(&found), expected.into());
+    assert!(found.blocks.iter().all(|block| block.program == "cat"));
+    let sum: u64 = found.bytes.values().sum();
+    assert_eq!((sum, found.answers.asked), ((8 + 36 + 32 + 16 + 8 + 8 + 8) * 512, sum));
+    let trace = Known { blocks: [(DISK, Runs::from_iter([(256 + 30, 2)]))].into(), ..Known::default() };
+    assert_eq!(blocks(&coverage(&recording, &trace))[&(Status::Found, "inode table".into())], 16);
+}
+
+#[test]
+fn answers_are_a_check_on_the_classes() {
+    let recording = recording(vec![
+        request(1, IoKind::Completed, 900, 8, "R"),
+        request(2, IoKind::Issued, 80, 32, "R"),
+        request(3, IoKind::Completed, 80, 8, "R"),
+        request(4, IoKind::Completed, 88, 24, "R"),
+        request(5, IoKind::Issued, 160, 8, "R"),
+        request(6, IoKind::Issued, 160, 8, "R"),
+        request(7, IoKind::Completed, 160, 8, "R"),
+        request(8, IoKind::Issued, 240, 8, "RM"),
+        request(9, IoKind::Completed, 800, 8, "W"),
+    ]);
+    let found = coverage(&recording, &Known::default());
+    let sectors = |count: u64| count * 512;
+    let expected = Answers {
+        asked: sectors(56),
+        delivered: sectors(48),
+        early: sectors(8),
+        under_way: sectors(8),
+        again: sectors(8),
+    };
+    assert_eq!(found.answers, expected);
+    let sum = found.bytes.values().sum();
+    assert_eq!(found.answers.contradiction(sum), 0);
+    assert_eq!(found.answers.contradiction(sum - 4096), 4096);
+    assert_eq!(found.bytes[&Status::Before], 0, "no start of a program was seen, so nothing was before it");
+}
+
+#[test]
+fn requests_alone_tell_of_files_too() {
+    let recording = recording(vec![
+        request(5, IoKind::Issued, 96, 32, "R"),
+        request(6, IoKind::Issued, 800, 8, "R"),
+        request(7, IoKind::Issued, 240, 8, "RM"),
+    ]);
+    let files = by_file(&recording);
+    let seen: Vec<_> =
+        files.iter().map(|file| (file.name.as_str(), file.added.iter().collect::<Vec<_>>())).collect();
+    assert_eq!(
+        seen,
+        [
+            ("/lib/a", vec![(2, 3)]),
+            ("no known file of 8:0", vec![(270, 2)]),
+            ("inode table of 8:0", vec![(286, 1)]),
+        ]
+    );
+}

@@ -1,0 +1,148 @@
+use std::path::{Path, PathBuf};
+
+use perflab_model::Nanos;
+use perflab_model::io::{Device, IoKind, IoRecording};
+use proptest::prelude::*;
+
+use super::super::{Kind, Options, import_foreign};
+use super::{Action, binary, guess, read, recording, text};
+use crate::{Archive, ArchiveError};
+
+fn recorded(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded/blktrace").join(name)
+}
+
+fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    (home, path)
+}
+
+/// The same trace, read from the kernel's records and from what blkparse makes of them, is the same recording.
+#[test]
+fn records_are_understood_as_blkparse_does() {
+    let (ours, _, took) = read(Kind::Blktrace, &recorded("cat.blktrace.1")).unwrap();
+    let (theirs, ..) = read(Kind::Blkparse, &recorded("cat.blkparse")).unwrap();
+    assert_eq!(took.len(), 2, "the files of both CPUs");
+    assert!(took.iter().all(|took| took.rows_unusable == 0), "{took:?}");
+    assert_eq!(ours.events.len(), theirs.events.len());
+    // Of two events of one moment on two CPUs either may come first.
+    let sorted = |mut recording: IoRecording| {
+        recording.events.sort_by_key(|event| (event.at, event.first, event.kind));
+        recording.events
+    };
+    assert_eq!(sorted(ours), sorted(theirs));
+}
+
+/// blkparse's own sums: 1,548 KiB read in 24 requests, all of them answered; three flushes are among its reads.
+#[test]
+fn sums_are_blkparses() {
+    let (recording, ..) = read(Kind::Blktrace, &recorded("cat.blktrace.0")).unwrap();
+    let reads = |kind: IoKind| {
+        let of = recording.events.iter().filter(|event| event.kind == kind);
+        let reads =
+            of.filter(|event| event.name.as_deref().is_some_and(|flags| flags.starts_with(['R', 'F'])));
+        reads.fold((0, 0), |(count, sectors), event| (count + 1, sectors + event.count))
+    };
+    assert_eq!(reads(IoKind::Issued), (24, 1548 * 2));
+    assert_eq!(reads(IoKind::Completed), (24, 1548 * 2));
+}
+
+#[test]
+fn kinds_are_told_by_their_first_bytes() {
+    assert_eq!(guess(&recorded("cat.blktrace.0")), Some(Kind::Blktrace));
+    assert_eq!(guess(&recorded("cat.blkparse")), Some(Kind::Blkparse));
+    assert_eq!(guess(&recorded("PROVENANCE")), None);
+}
+
+#[test]
+fn names_and_lines_of_every_shape_are_read() {
+    let lines = "Input file sda.blktrace.0 added\n\
+        \x20 8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]\n\
+        \x20 8,0    3        2     0.000003000   697  D   W 223490 + 8 (    3000) [kjournald]\n\
+        \x20 8,0    3        3     1.000000005     0  C   W 223490 + 8 [0]\n\
+        \x20 8,0    3        4     1.000000006   697  A   R 12 + 8 <- (8,1) 4\n\
+        \x20 9,0    3        5     1.000000007   698  Q   R 12 + 8 [a name [x]]\n\
+        nonsense\nCPU3 (sda):\n Reads Queued: 0\n";
+    let (_home, path) = written("x", lines.as_bytes());
+    let (recording, _, took) = read(Kind::Blkparse, &path).unwrap();
+    let seen: Vec<_> = recording.events.iter().map(|event| (event.at.0, event.kind, event.device)).collect();
+    let (disk, raid) = (Device::new(8, 0), Device::new(9, 0));
+    assert_eq!(
+        seen,
+        [
+            (3000, IoKind::Issued, disk),
+            (1_000_000_005, IoKind::Completed, disk),
+            (1_000_000_007, IoKind::Issued, raid),
+        ],
+        "what is dispatched counts, and where nothing is, what is queued"
+    );
+    assert_eq!(recording.told.names[&697], "kjournald");
+    assert_eq!(recording.told.names[&698], "a name [x]");
+    assert_eq!((took[0].rows_unusable, took[0].unusable[0].line), (1, 7));
+    assert!(took[0].notes[0].contains("queueing"), "{took:?}");
+}
+
+/// One record, and a message that tells when it all began, by a machine of the other byte order.
+#[test]
+fn traces_of_the_other_byte_order_are_read() {
+    let record = |action: u32, device: u32, behind: &[u8]| {
+        let words = [0x6561_7407_u32, 1, 0, 500, 0, 4096, 1024, action, 77, device, 0];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        bytes.extend([0, 0]);
+        bytes.extend((behind.len() as u16).to_be_bytes());
+        [&bytes, behind].concat()
+    };
+    let began = [7_u32.to_be_bytes(), 9_u32.to_be_bytes()].concat();
+    let bytes = [
+        record(1 << 26 | 1, 0, &began),
+        record(1 << 26, 0, b"dd\0\0"),
+        record((1 | 1 << 6) << 16 | 7, 8 << 20, b""),
+    ];
+    let (_home, path) = written("big", &bytes.concat());
+    let (recording, read, took) = read(Kind::Blktrace, &path).unwrap();
+    let event = &recording.events[0];
+    assert_eq!((event.first, event.count, event.device, event.pid), (4096, 2, Device::new(8, 0), 77));
+    assert_eq!(event.name.as_deref(), Some("R"));
+    assert_eq!((read.begun, recording.told.names[&77].as_str()), (Some(Nanos(7_000_000_009)), "dd"));
+    assert_eq!((took[0].rows_used, took[0].rows_unusable), (1, 0));
+}
+
+#[test]
+fn damaged_and_foreign_files_are_named_and_leave_no_run() {
+    let good = std::fs::read(recorded("cat.blktrace.0")).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path()).unwrap();
+    let import = |bytes: &[u8], kind| {
+        let (_home, path) = written("trace", bytes);
+        import_foreign(&archive, &path, &Options { kind: Some(kind), ..Options::default() })
+    };
+    let refused = |bytes: &[u8], kind| match import(bytes, kind) {
+        Err(error @ ArchiveError::Foreign { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let version = [&[9], &good[1..]].concat();
+    assert!(refused(&version, Kind::Blktrace).contains("version 9"), "{}", refused(&version, Kind::Blktrace));
+    assert!(refused(b"something else", Kind::Blktrace).contains("magic number"));
+    assert!(refused(&good[..40], Kind::Blktrace).contains("ends within a record"));
+    assert!(refused(b"  8,0 words\n", Kind::Blkparse).contains("default format"));
+    assert!(archive.list().unwrap().is_empty());
+    let cut = import(&good[..good.len() - 10], Kind::Blktrace).unwrap();
+    assert!(cut.took[0].unusable[0].reason.contains("are left out"), "{:?}", cut.took);
+    assert_eq!(cut.run.io().unwrap().len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let good = std::fs::read(recorded("cat.blktrace.1")).unwrap();
+        let (_home, path) = written("x", &[&good[..48], &bytes].concat());
+        let (mut all, _) = binary::read(&path).unwrap();
+        let _ = recording(&mut all, |_| ());
+        let (_home, path) = written("y", &bytes);
+        let _ = binary::read(&path);
+        let (all, _) = text::read(&path).unwrap();
+        prop_assert!(all.seen.iter().all(|seen| seen.action <= Action::Completed));
+    }
+}

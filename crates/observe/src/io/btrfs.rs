@@ -1,0 +1,188 @@
+//! Where btrfs keeps what: its own addresses, which `FS_IOC_FIEMAP` gives, made into places of the disk, and the stretches of
+//! the disk that hold its trees (`BTRFS_IOC_TREE_SEARCH` over the chunk tree; as root). Refuses file systems over several
+//! disks, or striped ones: there an address alone has no place.
+#![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use perflab_model::io::{Device, Extent, MetadataClass, MetadataRange};
+
+/// `_IOWR(0x94, 17, struct btrfs_ioctl_search_args)`
+const TREE_SEARCH: libc::c_ulong = 0xd000_9411;
+const ROOM: usize = 4096 - 104;
+/// The chunk tree, the only object in it, and the type of its items.
+const CHUNK_TREE: u64 = 3;
+const CHUNKS: u64 = 256;
+const CHUNK_ITEM: u32 = 228;
+/// Bytes before an item, before a chunk's stripes, and of a stripe.
+const ITEM_HEAD: usize = 32;
+const CHUNK_HEAD: usize = 48;
+const STRIPE: usize = 32;
+/// Kinds of chunks: trees, and all that spread one address over several places.
+const TREES: u64 = 1 << 1 | 1 << 2;
+const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
+/// Where the first superblock lies.
+const SUPERBLOCK: u64 = 64 << 10;
+
+#[repr(C)]
+struct Search {
+    tree: u64,
+    objects: [u64; 2],
+    offsets: [u64; 2],
+    transactions: [u64; 2],
+    types: [u32; 2],
+    items: u32,
+    unused: u32,
+    reserved: [u64; 4],
+    room: [u8; ROOM],
+}
+
+/// A stretch of addresses, and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chunk {
+    logical: u64,
+    length: u64,
+    kind: u64,
+    /// every copy: number of the disk, place there
+    copies: Vec<(u64, u64)>,
+}
+
+/// All chunks of a file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Chunks(Vec<Chunk>);
+
+impl Chunks {
+    /// Of the file system that an open file or folder lies on.
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let mut all = Vec::new();
+        let mut next = 0;
+        loop {
+            let found = search(file, next)?;
+            match found.last() {
+                Some(last) => next = last.logical + 1,
+                None => break,
+            }
+            all.extend(found);
+        }
+        let mut disks = all.iter().flat_map(|chunk: &Chunk| chunk.copies.iter().map(|(disk, _)| *disk));
+        let first = disks.next();
+        let has_place = disks.all(|disk| Some(disk) == first);
+        let is_striped = all.iter().any(|chunk| chunk.kind & STRIPED != 0);
+        if has_place && !is_striped { Ok(Chunks(all)) } else { Err(io::ErrorKind::Unsupported.into()) }
+    }
+
+    /// The same extents, with places of the disk in place of addresses. What lies across two chunks is two extents.
+    pub(crate) fn placed(&self, extents: &[Extent]) -> Vec<Extent> {
+        extents.iter().flat_map(|extent| self.0.iter().filter_map(|chunk| placed(chunk, extent))).collect()
+    }
+
+    /// What the trees lie in.
+    pub(crate) fn metadata(&self, device: Device) -> Vec<MetadataRange> {
+        let range = |physical, length, class| MetadataRange { device, physical, length, class };
+        let trees = self.0.iter().filter(|chunk| chunk.kind & TREES != 0);
+        let copies = trees.flat_map(|chunk| chunk.copies.iter().map(|(_, place)| (*place, chunk.length)));
+        let superblock = range(SUPERBLOCK, 4096, MetadataClass::Superblock);
+        let trees = copies.map(|(place, length)| range(place, length, MetadataClass::Tree));
+        std::iter::once(superblock).chain(trees).collect()
+    }
+}
+
+/// The part of an extent that lies in a chunk.
+fn placed(chunk: &Chunk, extent: &Extent) -> Option<Extent> {
+    let from = extent.physical.max(chunk.logical);
+    let end = (extent.physical + extent.length).min(chunk.logical + chunk.length);
+    let (_, place) = chunk.copies.first()?;
+    (from < end).then(|| Extent {
+        logical: extent.logical + (from - extent.physical),
+        physical: place + (from - chunk.logical),
+        length: end - from,
+    })
+}
+
+/// Some chunks from an address on; none where there are no more.
+fn search(file: &File, from: u64) -> io::Result<Vec<Chunk>> {
+    let mut search = Search {
+        tree: CHUNK_TREE,
+        objects: [CHUNKS; 2],
+        offsets: [from, u64::MAX],
+        transactions: [0, u64::MAX],
+        types: [CHUNK_ITEM; 2],
+        items: u32::MAX,
+        unused: 0,
+        reserved: [0; 4],
+        room: [0; ROOM],
+    };
+    // SAFETY: `search` is a `struct btrfs_ioctl_search_args` of 4096 bytes, as the request's number says; it outlives the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), TREE_SEARCH as _, &raw mut search) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(chunks(&search.room, search.items)) }
+}
+
+/// Items: transaction, object, address, type, length; then the item.
+fn chunks(room: &[u8], items: u32) -> Vec<Chunk> {
+    let (mut rest, mut all) = (room, Vec::new());
+    for _ in 0..items {
+        let Some((length, body)) = number(rest, 28, 4).zip(rest.get(ITEM_HEAD..)) else { break };
+        let Some(item) = body.get(..length as usize) else { break };
+        all.extend(number(rest, 16, 8).and_then(|logical| chunk(logical, item)));
+        rest = body.get(length as usize..).unwrap_or_default();
+    }
+    all
+}
+
+fn chunk(logical: u64, item: &[u8]) -> Option<Chunk> {
+    let copies = item.get(CHUNK_HEAD..)?.chunks_exact(STRIPE).take(number(item, 44, 2)? as usize);
+    let copies = copies.filter_map(|copy| Some((number(copy, 0, 8)?, number(copy, 8, 8)?))).collect();
+    Some(Chunk { logical, length: number(item, 0, 8)?, kind: number(item, 24, 8)?, copies })
+}
+
+fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    Some(bytes.get(at..at + size)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: u64 = 1;
+
+    fn item(logical: u64, length: u64, kind: u64, copies: &[(u64, u64)]) -> Vec<u8> {
+        let mut body = vec![0; CHUNK_HEAD];
+        body[..8].copy_from_slice(&length.to_le_bytes());
+        body[24..32].copy_from_slice(&kind.to_le_bytes());
+        body[44..46].copy_from_slice(&(copies.len() as u16).to_le_bytes());
+        for (disk, place) in copies {
+            body.extend([disk.to_le_bytes(), place.to_le_bytes()].concat());
+            body.extend([0; 16]);
+        }
+        let mut head = vec![0; ITEM_HEAD];
+        head[16..24].copy_from_slice(&logical.to_le_bytes());
+        head[28..].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        [head, body].concat()
+    }
+
+    #[test]
+    fn addresses_become_places_over_the_bounds_of_chunks() {
+        let bytes =
+            [item(1 << 20, 1 << 20, DATA, &[(1, 5 << 20)]), item(2 << 20, 1 << 20, DATA, &[(1, 1 << 30)])];
+        let found = Chunks(chunks(&bytes.concat(), 2));
+        let extents = [Extent { logical: 4096, physical: (2 << 20) - 8192, length: 16384 }];
+        assert_eq!(
+            found.placed(&extents),
+            [
+                Extent { logical: 4096, physical: (6 << 20) - 8192, length: 8192 },
+                Extent { logical: 4096 + 8192, physical: 1 << 30, length: 8192 },
+            ]
+        );
+    }
+
+    #[test]
+    fn every_copy_of_a_tree_is_metadata() {
+        let bytes = item(0, 1 << 20, 1 << 2 | 1 << 5, &[(1, 7 << 20), (1, 9 << 20)]);
+        let metadata = Chunks(chunks(&bytes, 1)).metadata(Device(3));
+        let places: Vec<_> = metadata.iter().map(|range| range.physical).collect();
+        assert_eq!(places, [SUPERBLOCK, 7 << 20, 9 << 20]);
+        assert!(chunks(&bytes[..40], 1).is_empty(), "an answer that is cut short");
+    }
+}

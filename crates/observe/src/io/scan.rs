@@ -1,0 +1,99 @@
+//! Sectors made into files by walking a whole file system: for traces that name no file. Every file and folder is asked where
+//! it lies; none is read.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use perflab_model::io::{Device, IoFile, IoKind, IoRecording, SECTOR};
+
+use super::files::{look_at, tell, walk_all};
+use super::mounts::{self, Mounts};
+
+/// Why a file system cannot be walked.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// Nothing is mounted there that lies on a disk.
+    #[error("{} lies on no disk: it is {kind}", place.display())]
+    NoDisk {
+        /// the place
+        place: PathBuf,
+        /// its file system
+        kind: String,
+    },
+    /// The place cannot be looked at.
+    #[error("{}: {source}", place.display())]
+    Place {
+        /// the place
+        place: PathBuf,
+        /// what the system said
+        source: std::io::Error,
+    },
+}
+
+/// Adds the files below `place` to which sectors of a recording belong, and what is known of their file system. A recording of
+/// one disk is taken to be of the disk below `place`, whatever its number was then.
+///
+/// # Errors
+/// A place that is not there, or on no disk.
+pub fn scan(recording: &mut IoRecording, place: &Path) -> Result<(), ScanError> {
+    let about = fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
+    let mounts = Mounts::read();
+    let mount = mounts.under(place);
+    let no_disk = || ScanError::NoDisk {
+        place: place.into(),
+        kind: mount.map_or_else(|| "no mount".into(), |mount| mount.kind.clone()),
+    };
+    let mount = mount.ok_or_else(no_disk)?;
+    let now = mounts::disk(mount).ok_or_else(no_disk)?;
+    let mut files = vec![look_at(mount.device, about.ino(), place)];
+    walk_all(place, &mut |inode, path| {
+        files.push(look_at(mount.device, inode, path));
+        true
+    });
+    recording.files.extend(files.into_iter().filter(|file| !file.extents.is_empty()));
+    tell(recording, mount);
+    if let Some(then) = only_disk(recording).filter(|then| *then != now) {
+        rename(recording, mount.device, then);
+    }
+    keep_asked(recording);
+    Ok(())
+}
+
+/// The disk of all requests, if it is one.
+fn only_disk(recording: &IoRecording) -> Option<Device> {
+    let requests = recording.events.iter().filter(|event| event.kind == IoKind::Issued);
+    let mut disks = requests.map(|event| event.device);
+    let first = disks.next()?;
+    disks.all(|disk| disk == first).then_some(first)
+}
+
+/// Says that the file system lay on a disk of another number when it was traced.
+fn rename(recording: &mut IoRecording, device: Device, then: Device) {
+    let told = &mut recording.told;
+    let (_, start) = told.disk(device);
+    told.partitions.retain(|partition| partition.device != device);
+    told.partitions.push(perflab_model::io::Partition { device, disk: then, start });
+}
+
+/// Forgets files of which no sector was asked for.
+fn keep_asked(recording: &mut IoRecording) {
+    let requests = recording.events.iter().filter(|event| event.kind == IoKind::Issued && event.count > 0);
+    let mut asked: Vec<(Device, u64, u64)> = requests
+        .map(|event| (event.device, event.first * SECTOR, (event.first + event.count) * SECTOR))
+        .collect();
+    asked.sort_unstable();
+    let told = &recording.told;
+    // No request is longer than that: none that begins earlier reaches into an extent.
+    let longest = asked.iter().map(|(_, from, end)| end - from).max().unwrap_or(0);
+    let was_asked = |file: &IoFile| {
+        let (disk, start) = told.disk(file.device);
+        file.extents.iter().any(|extent| {
+            let (from, end) = (start + extent.physical, start + extent.physical + extent.length);
+            let at = asked.partition_point(|request| *request < (disk, from.saturating_sub(longest), 0));
+            let near = asked.iter().skip(at).take_while(|(of, begin, _)| *of == disk && *begin < end);
+            near.into_iter().any(|(_, _, reached)| *reached > from)
+        })
+    };
+    recording.files.retain(was_asked);
+}

@@ -1,0 +1,121 @@
+//! What tracing costs the start that is traced: the same command cold, with and without a recorder of `perflab io record`
+//! around it, and under the peers that see the same events (`perf record` of the same tracepoints, `strace -f` of file
+//! calls). Wall time is the command's from before its process is made to its end; CPU its own and, with a recorder, that of the
+//! recorder's thread. Ways are taken in turn, in another order each round.
+//!
+//! As root: `cargo bench -p perflab --bench io_record -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
+//! what it has.
+
+#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use perflab_model::Nanos;
+use perflab_observe::io::{IoTracer, Whose};
+
+const EVENTS: &str = "filemap:mm_filemap_add_to_page_cache,filemap:mm_filemap_fault,filemap:mm_filemap_get_pages,\
+                      filemap:mm_filemap_map_pages,block:block_rq_issue,block:block_rq_complete,\
+                      sched:sched_process_exec,sched:sched_process_exit";
+const IMPORTS: &str = "import json, http.client, email, decimal, asyncio, xml.dom.minidom, unittest, sqlite3";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Alone,
+    Traced,
+    Perf,
+    Strace,
+}
+
+const WAYS: [(Way, &str); 4] = [
+    (Way::Alone, "alone"),
+    (Way::Traced, "perflab io record"),
+    (Way::Perf, "perf record"),
+    (Way::Strace, "strace -f"),
+];
+
+/// What one start took.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    cpu: Duration,
+    events: usize,
+    lost: u64,
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let rounds = words.first().and_then(|word| word.parse().ok()).unwrap_or(11_usize);
+    let given = words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect::<Vec<_>>();
+    let usual = || ["python3", "-c", IMPORTS].map(String::from).to_vec();
+    let command = if given.is_empty() { usual() } else { given };
+    let mut taken: Vec<Vec<Took>> = vec![Vec::new(); WAYS.len()];
+    for round in 0..=rounds {
+        for turn in 0..WAYS.len() {
+            let at = (turn + round) % WAYS.len();
+            let took = once(WAYS[at].0, &command);
+            // The first round fills what only a first one fills.
+            if round > 0 {
+                taken[at].extend(took);
+            }
+        }
+    }
+    println!("{}: {rounds} cold starts a way; median of wall times, mean of CPU times", command.join(" "));
+    let alone = middle(&taken[0]);
+    for ((_, name), all) in WAYS.iter().zip(&taken).filter(|(_, all)| !all.is_empty()) {
+        let (wall, cpu) = middle(all);
+        let events = all.iter().map(|took| took.events).max().unwrap_or(0);
+        let lost: u64 = all.iter().map(|took| took.lost).sum();
+        println!(
+            "{name:>18}: wall {wall:7.3} s ({:+5.1} %), CPU {cpu:6.3} s ({:+5.1} %), {events} events, {lost} lost",
+            (wall / alone.0 - 1.0) * 100.0,
+            (cpu / alone.1 - 1.0) * 100.0
+        );
+    }
+}
+
+/// The median of wall times, and the mean of CPU times: the kernel tells those of children in hundredths of a second, cut off
+/// from an exact sum, so that only a mean has more places.
+fn middle(all: &[Took]) -> (f64, f64) {
+    let mut walls: Vec<f64> = all.iter().map(|took| took.wall.as_secs_f64()).collect();
+    walls.sort_by(f64::total_cmp);
+    let cpu: f64 = all.iter().map(|took| took.cpu.as_secs_f64()).sum();
+    (walls[walls.len() / 2], cpu / all.len() as f64)
+}
+
+/// One cold start; none where the peer is not installed.
+fn once(way: Way, command: &[String]) -> Option<Took> {
+    rustix::fs::sync();
+    std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let tracer = (way == Way::Traced).then(|| IoTracer::start(Whose::Children).unwrap());
+    let mut words: Vec<String> = match way {
+        Way::Alone | Way::Traced => Vec::new(),
+        Way::Perf => {
+            ["perf", "record", "-q", "-o", "/dev/null", "-e", EVENTS, "--"].map(String::from).to_vec()
+        }
+        Way::Strace => {
+            ["strace", "-f", "-o", "/dev/null", "-e", "trace=file,read,mmap"].map(String::from).to_vec()
+        }
+    };
+    words.extend(command.iter().cloned());
+    let mut start = Command::new(&words[0]);
+    start.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let (before, begun) = (children(), Instant::now());
+    let status = start.status().ok()?;
+    let wall = begun.elapsed();
+    assert!(status.success(), "{words:?}: {status}");
+    let cpu = children() - before;
+    let recording = tracer.map(|tracer| tracer.stop().unwrap()).unwrap_or_default();
+    let own = Duration::from(Nanos(recording.told.cost.0));
+    Some(Took { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.told.lost })
+}
+
+/// CPU time of all children that have ended.
+fn children() -> Duration {
+    let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let numbers: Vec<u64> =
+        usage.rsplit_once(')').unwrap().1.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    // cutime and cstime, columns 16 and 17; the state, column 3, is no number.
+    Duration::from_millis((numbers[12] + numbers[13]) * 10)
+}

@@ -1,0 +1,112 @@
+//! What is said where the kernel's tracing is not as it is wanted: events that are missing, tracefs that is not mounted, a
+//! kernel that refuses. The real kernel's tracing, some of it hidden in a mount namespace of the test's own.
+
+use std::process::Command;
+
+use crate::image::{no_image, script};
+use crate::laboratory::{Laboratory, Said, is_root, said, skip};
+
+/// Runs perflab in a mount namespace of its own, after `prepare` was run there with tracefs at /sys/kernel/tracing.
+fn hidden(laboratory: &Laboratory, prepare: &str, arguments: &[&str]) -> Said {
+    let _no_image = no_image();
+    let inner = laboratory.command(arguments);
+    let mut command = Command::new("unshare");
+    let text = format!(
+        "grep -q ' /sys/kernel/tracing tracefs' /proc/self/mounts || mount -t tracefs none /sys/kernel/tracing\n\
+         {prepare}\nexec \"$0\" \"$@\""
+    );
+    command.args(["--mount", "--propagation", "private", "sh", "-e", "-c", &text]);
+    command.arg(inner.get_program()).args(inner.get_args()).current_dir(laboratory.home.path());
+    command.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    said(command.output().unwrap())
+}
+
+fn hide(event: &str) -> String {
+    format!("mount -t tmpfs none /sys/kernel/tracing/events/{event}")
+}
+
+fn may_trace(test: &str) -> bool {
+    if !is_root() {
+        skip(test, "tracing needs root");
+        return false;
+    }
+    if let Err(error) = perflab_observe::io::check() {
+        skip(test, &format!("{error}"));
+        return false;
+    }
+    true
+}
+
+#[test]
+fn a_missing_event_is_named_with_what_is_lost() {
+    if !may_trace("a_missing_event_is_named_with_what_is_lost") {
+        return;
+    }
+    let laboratory = Laboratory::new();
+    let file = laboratory.path("data");
+    std::fs::write(&file, vec![1; 100_000]).unwrap();
+    let program = script(&laboratory.path("start"), &format!("cat {} >/dev/null", file.display()));
+    for (event, lost) in [
+        ("filemap/mm_filemap_get_pages", "which pages were needed"),
+        ("filemap/mm_filemap_map_pages", "which pages were mapped along"),
+        ("block/block_rq_issue", "disk requests cannot be seen"),
+        ("sched/sched_process_exec", "which programs were started"),
+    ] {
+        let said = hidden(&laboratory, &hide(event), &["io", "record", "--", &program]);
+        assert_eq!(said.code, Some(0), "{event}: {}", said.err);
+        let name = event.replace('/', ":");
+        assert!(said.err.contains("this kernel lacks") && said.err.contains(&name), "{event}: {}", said.err);
+        assert!(said.err.contains(lost), "{event}: {}", said.err);
+    }
+}
+
+#[test]
+fn without_the_one_event_that_matters_there_is_another_way() {
+    if !may_trace("without_the_one_event_that_matters_there_is_another_way") {
+        return;
+    }
+    let laboratory = Laboratory::new();
+    let file = laboratory.path("data");
+    std::fs::write(&file, vec![1; 100_000]).unwrap();
+    let text = format!("exec 3<{}; cat <&3 >/dev/null; sleep 0.3", file.display());
+    let program = script(&laboratory.path("start"), &text);
+    let hidden_event = hide("filemap/mm_filemap_add_to_page_cache");
+    let said = hidden(&laboratory, &hidden_event, &["io", "record", "--", &program]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("mm_filemap_add_to_page_cache; it came with Linux 3.11"), "{}", said.err);
+    let store = laboratory.path("store").display().to_string();
+    let said = hidden(&laboratory, &hidden_event, &["prefetch", "--store", &store, "learn", "--", &program]);
+    assert_eq!(said.code, Some(0), "what is in memory afterwards tells: {}", said.err);
+    assert!(said.err.contains("from what is in memory"), "{}", said.err);
+}
+
+#[test]
+fn tracefs_need_not_be_mounted() {
+    if !may_trace("tracefs_need_not_be_mounted") {
+        return;
+    }
+    let laboratory = Laboratory::new();
+    let away = "umount /sys/kernel/tracing; umount -q /sys/kernel/debug/tracing /sys/kernel/debug || true";
+    let said = hidden(&laboratory, away, &["io", "record", "--", "true"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(laboratory.home.path().to_str().unwrap()), "no mount is left");
+}
+
+/// Root whom the kernel refuses, as it does in a container and under lockdown.
+#[test]
+fn root_that_is_refused_hears_why() {
+    let test = "root_that_is_refused_hears_why";
+    if !is_root() {
+        return skip(test, "giving up a capability needs root");
+    }
+    let laboratory = Laboratory::new();
+    let inner = laboratory.command(&["io", "record", "--", "true"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let said = said(command.current_dir(laboratory.home.path()).output().unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("/sys/kernel/security/lockdown"), "{}", said.err);
+    assert!(said.err.contains("CAP_SYS_ADMIN"), "{}", said.err);
+}
