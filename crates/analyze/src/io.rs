@@ -1,13 +1,15 @@
 //! What a program read, which of it it needed, and where that lies: by file, by directory, over time, over the disk; and how
 //! much of it a prefetch trace would have brought. Refuses to look at the system: a recording says it all.
 
+mod answers;
 mod by_file;
 mod coverage;
 mod disk;
 mod over;
 
+pub use answers::Answers;
 pub use by_file::{FileUse, Folder, by_directory, by_file};
-pub use coverage::{Answers, Block, Coverage, Known, STATUSES, Status, coverage};
+pub use coverage::{Block, Coverage, Known, STATUSES, Status, coverage};
 pub use over::{Place, Tick, over_disk, over_time};
 
 #[cfg(test)]

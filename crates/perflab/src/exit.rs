@@ -52,10 +52,18 @@ impl Usage {
     }
 }
 
+/// A program that was to be measured and never came so far; what it printed has been shown.
+#[derive(Debug, thiserror::Error)]
+#[error("the program never started: {0}; nothing was learnt, nothing measured")]
+pub struct NeverStarted(pub String);
+
 /// The code of an error that ended a verb.
 pub fn of(error: &anyhow::Error) -> Exit {
     if error.is::<Problems>() || error.is::<Usage>() || usage_of_a_room(error) {
         return Exit::Usage;
+    }
+    if error.is::<NeverStarted>() {
+        return Exit::WorkloadFailed;
     }
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,

@@ -99,7 +99,7 @@ pub fn coverage_grid(coverage: &Coverage) -> Grid {
         ("sum", coverage.bytes.values().sum()),
         ("delivered by disks", answers.delivered),
         ("of it asked for before", answers.early),
-        ("under way at the end", answers.under_way + answers.again),
+        ("under way at the end", answers.under_way),
     ] {
         grid.add([name.into(), bytes(amount), amount.div_ceil(PAGE).into()]);
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use perflab_model::Nanos;
 use perflab_model::io::{Device, FileClass, IoEvent, IoKind, IoRecording, Programs, Runs, SECTOR};
 
+use super::answers::{Answers, reads};
 use super::disk::{BLOCK, DiskMap, Owner, Piece};
 
 /// What a prefetch trace would have brought: pages of files, and 4 KiB blocks of disks.
@@ -98,15 +99,16 @@ pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
         begun: recording.told.begun,
         programs: Programs::of(recording),
     };
-    let mut found = Coverage { bytes: STATUSES.map(|(status, _)| (status, 0)).into(), ..Coverage::default() };
-    for event in recording.events.iter().filter(|event| event.is_disk_read()) {
+    let (reads, answers) = reads(recording);
+    let bytes = STATUSES.map(|(status, _)| (status, 0)).into();
+    let mut found = Coverage { bytes, answers, ..Coverage::default() };
+    for event in &reads {
         for piece in held.map.pieces(event) {
             let block = held.block(event, &piece);
             *found.bytes.entry(block.status).or_default() += block.sectors * SECTOR;
             add(&mut found.blocks, block);
         }
     }
-    found.answers = Answers::count(recording);
     found
 }
 
@@ -176,57 +178,6 @@ fn needed(recording: &IoRecording) -> HashMap<(Device, u64), Runs> {
         all.entry((event.device, event.inode)).or_default().push((event.first, event.count));
     }
     all.into_iter().map(|(file, runs)| (file, runs.into_iter().collect())).collect()
-}
-
-/// Bytes of reads as disks were asked for them and answered: counted from the answers, apart from the classes, so that one
-/// is a check on the other. `asked + early == delivered + under_way + again` holds where no event was lost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Answers {
-    /// bytes that disks were asked for
-    pub asked: u64,
-    /// bytes that they delivered
-    pub delivered: u64,
-    /// of these, asked for before tracing began
-    pub early: u64,
-    /// asked for, and not delivered when tracing ended
-    pub under_way: u64,
-    /// asked for once more before they were delivered
-    pub again: u64,
-}
-
-impl Answers {
-    fn count(recording: &IoRecording) -> Self {
-        let mut counted = Answers::default();
-        let mut waiting: HashMap<(Device, u64), u64> = HashMap::new();
-        for event in &recording.events {
-            let is_read = event.name.as_deref().is_some_and(|flags| flags.starts_with('R'));
-            let key = (event.device, event.first);
-            match event.kind {
-                IoKind::Issued if is_read => {
-                    counted.asked += event.count * SECTOR;
-                    counted.again += waiting.insert(key, event.count).unwrap_or(0) * SECTOR;
-                }
-                IoKind::Completed if is_read => {
-                    counted.delivered += event.count * SECTOR;
-                    let asked = waiting.remove(&key).unwrap_or(0);
-                    counted.early += event.count.saturating_sub(asked) * SECTOR;
-                    // A disk may answer in parts.
-                    if asked > event.count {
-                        waiting.insert((event.device, event.first + event.count), asked - event.count);
-                    }
-                }
-                _ => {}
-            }
-        }
-        counted.under_way = waiting.values().sum::<u64>() * SECTOR;
-        counted
-    }
-
-    /// By how many bytes the sum of the classes and the answers contradict each other: 0 unless events were lost.
-    #[must_use]
-    pub fn contradiction(&self, sum: u64) -> u64 {
-        (sum + self.early).abs_diff(self.delivered + self.under_way + self.again)
-    }
 }
 
 /// Neighbours of one request, file and status are one line.

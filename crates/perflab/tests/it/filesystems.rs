@@ -31,6 +31,13 @@ fn program(image: &Image) -> String {
     )
 }
 
+/// The number of the loop device below a mount.
+fn disk(place: &Path) -> String {
+    let mounts = perflab_observe::io::Mounts::read();
+    let mount = mounts.under(place).unwrap();
+    perflab_observe::io::mounts::disk(mount).unwrap().to_string()
+}
+
 /// Pages of a file that are in memory.
 fn resident(path: &Path) -> u64 {
     perflab_observe::io::residency::resident(&fs::File::open(path).unwrap(), 0, 0).unwrap()
@@ -95,7 +102,8 @@ fn every_byte_of_a_disk_has_an_owner() {
         assert!(sums.err.contains("the classes sum to the"), "{kind}: {}", sums.err);
         let blocks = rows(&laboratory, &["io", "coverage", "r", "--trace", &file, "--blocks"]);
         let mut of: BTreeMap<(String, String), u64> = BTreeMap::new();
-        for row in blocks.iter().filter(|row| row["disk"].as_str().unwrap().starts_with("7:")) {
+        let disk = disk(&image.place());
+        for row in blocks.iter().filter(|row| row["disk"] == disk) {
             let text = |key: &str| row[key].as_str().unwrap().to_owned();
             *of.entry((text("status"), text("path"))).or_default() += row["blocks"].as_u64().unwrap();
         }

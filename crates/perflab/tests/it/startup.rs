@@ -96,6 +96,30 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(2) && said.err.contains("there is no program"), "{}", said.err);
 }
 
+#[test]
+fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
+    let test = "a_program_that_dies_while_it_is_learnt_leaves_nothing_behind";
+    if !is_root() {
+        return skip(test, "tracing needs root");
+    }
+    let laboratory = Laboratory::new();
+    let store = laboratory.path("store");
+    let command = ["--", "sh", "-c", "echo the library is missing >&2; exit 3"];
+    let startup = |prefetch: &str| {
+        let arguments =
+            ["startup", "--prefetch", prefetch, "--caches", "warm", "--runs", "1", "--aside", "0"];
+        let mut started = laboratory.command(&[&arguments[..], &command].concat());
+        crate::laboratory::said(started.env("PERFLAB_PREFETCH", &store).output().unwrap())
+    };
+    let said = startup("none,sync");
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert!(said.err.contains("the library is missing"), "{}", said.err);
+    assert!(said.err.contains("the program never started: it ended with exit status: 3"), "{}", said.err);
+    assert!(!store.exists(), "nothing was learnt");
+    let said = startup("none");
+    assert_eq!(said.code, Some(4), "{}", said.err);
+}
+
 /// The whole way: learnt, each way measured in blocks, compared. Judged by requests, never by time.
 #[test]
 fn reading_ahead_leaves_fewer_faults_to_the_program() {

@@ -55,22 +55,54 @@ fn main_disk(coverage: &Coverage) -> Option<Device> {
     sums.into_iter().max_by_key(|(_, sectors)| *sectors).map(|(disk, _)| disk)
 }
 
+/// Places are left out in stretches of this many bytes: less would tear what lies together apart.
+const GRAIN: u64 = 64 << 10;
+
+/// The stretches of a disk that were asked for, in order; those between are left out of the picture.
+struct Touched(Vec<u64>);
+
+impl Touched {
+    fn of<'a>(blocks: impl Iterator<Item = &'a Block>) -> Self {
+        let grains = blocks.flat_map(|block| {
+            let (first, end) = (block.sector * SECTOR, (block.sector + block.sectors) * SECTOR);
+            first / GRAIN..end.div_ceil(GRAIN)
+        });
+        let set: std::collections::BTreeSet<u64> = grains.collect();
+        Touched(set.into_iter().collect())
+    }
+
+    /// How far up a byte of the disk is drawn.
+    fn place(&self, byte: u64) -> f64 {
+        let below = self.0.partition_point(|grain| *grain < byte / GRAIN) as u64;
+        (below * GRAIN + byte % GRAIN) as f64
+    }
+
+    /// From the first byte of the disk that is drawn to the last, how many are not.
+    fn left_out(&self) -> u64 {
+        let ends = self.0.first().zip(self.0.last());
+        ends.map_or(0, |(first, last)| (last - first + 1 - self.0.len() as u64) * GRAIN)
+    }
+}
+
 /// Every read of the disk that was read most: when, and where on it.
 #[must_use]
 pub fn places(coverage: &Coverage, title: &str, names: Names) -> Scene {
     let disk = main_disk(coverage);
     let groups = groups(coverage, names);
     let group = |status: Status| groups.iter().position(|(of, ..)| *of == status).unwrap_or(0);
-    let own = coverage.blocks.iter().filter(|block| Some(block.disk) == disk);
-    let stretch = |block: &Block| Stretch {
-        x: block.at.seconds(),
-        from: (block.sector * SECTOR) as f64,
-        to: ((block.sector + block.sectors) * SECTOR) as f64,
-        group: group(block.status),
+    let own = || coverage.blocks.iter().filter(|block| Some(block.disk) == disk);
+    let touched = Touched::of(own());
+    let stretch = |block: &Block| {
+        let from = touched.place(block.sector * SECTOR);
+        let (x, to) = (block.at.seconds(), from + (block.sectors * SECTOR) as f64);
+        Stretch { x, from, to, group: group(block.status) }
     };
-    let stretches: Vec<Stretch> = own.map(stretch).collect();
+    let stretches: Vec<Stretch> = own().map(stretch).collect();
     let note = match disk {
-        Some(disk) => format!("Disk {disk}, every 4 KiB that it was asked for, at its place."),
+        Some(disk) => format!(
+            "Every read of disk {disk}, in the order of its places; {} between them are left out.",
+            Bytes(touched.left_out())
+        ),
         None => "No disk was asked for anything.".into(),
     };
     let groups = groups.into_iter().map(|(_, name, colour)| (name, colour)).collect();

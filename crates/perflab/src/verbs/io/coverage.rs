@@ -38,7 +38,7 @@ fn say(context: &Context, found: &io::Coverage, lost: u64) {
             "the classes sum to the {} that disks delivered, but for {} asked for before and {} under way at the end",
             Bytes(answers.delivered),
             Bytes(answers.early),
-            Bytes(answers.under_way + answers.again)
+            Bytes(answers.under_way)
         ),
         apart => format!(
             "warning: the classes sum to {}, and disks delivered {}: {} are not accounted for ({lost} events were lost)",

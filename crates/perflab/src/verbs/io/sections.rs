@@ -47,7 +47,7 @@ fn lines(found: &Coverage, names: Names) -> Vec<String> {
             "They delivered {} meanwhile, {} of it asked for before; {} were under way at the end.",
             Bytes(found.answers.delivered),
             Bytes(found.answers.early),
-            Bytes(found.answers.under_way + found.answers.again)
+            Bytes(found.answers.under_way)
         ),
     ]
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::arguments::prefetch::Mode;
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, NeverStarted, Usage};
 use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
@@ -205,10 +205,7 @@ impl Subject {
         let mut recording = tracer.stop()?;
         if let Some(failure) = started.failure {
             eprint!("{}", started.output);
-            bail!(Usage::new(
-                format!("the program never started: {failure}"),
-                "nothing was learnt, nothing measured"
-            ));
+            bail!(NeverStarted(failure));
         }
         identify(&mut recording);
         let learnt = learn(&recording)?;

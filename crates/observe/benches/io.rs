@@ -3,7 +3,7 @@
 //! calls). Wall time is the command's from before its process is made to its end; CPU its own and, with a recorder, that of the
 //! recorder's thread. Ways are taken in turn, in another order each round.
 //!
-//! As root: `cargo bench -p perflab --bench io_record -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
+//! As root: `cargo bench -p perflab-observe --bench io -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
 //! what it has.
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
