@@ -71,11 +71,7 @@ fn name(names: &[String], index: usize) -> String {
 /// A dot for each target in each iteration, and a rule from the least to the most of it.
 fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
     let iterations = one.values.iter().enumerate();
-    let range = |(at, (_, values)): (usize, &(u32, Vec<(u32, f64)>))| {
-        let of = |pick: fn(f64, f64) -> f64| values.iter().map(|(_, value)| *value).reduce(pick);
-        of(f64::min).zip(of(f64::max)).map(|(low, high)| Range { at: at as f64, low, high })
-    };
-    let dots = iterations.clone().flat_map(|(at, (boot, values))| {
+    let dots = iterations.flat_map(|(at, (boot, values))| {
         values.iter().enumerate().map(move |(place, (target, value))| Dot {
             // Beside one another, as guests that are served alike would hide one another.
             x: at as f64 + (place as f64 - (values.len() as f64 - 1.0) / 2.0) * 0.6 / values.len() as f64,
@@ -95,12 +91,18 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
         unit: Unit::Plain(one.unit.clone()),
         across: "iteration".into(),
         dots: dots.collect(),
-        ranges: iterations.filter_map(range).collect(),
+        ranges: one.values.iter().enumerate().filter_map(|(at, (_, values))| range(at, values)).collect(),
         levels: Vec::new(),
         spans: Vec::new(),
         groups: names.iter().take(one.targets).cloned().collect(),
     }
     .scene()
+}
+
+/// From the least to the most of one iteration.
+fn range(at: usize, values: &[(u32, f64)]) -> Option<Range> {
+    let of = |pick: fn(f64, f64) -> f64| values.iter().map(|(_, value)| *value).reduce(pick);
+    of(f64::min).zip(of(f64::max)).map(|(low, high)| Range { at: at as f64, low, high })
 }
 
 /// Largest over smallest of every case, with its interval: 1 is even.
