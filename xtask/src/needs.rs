@@ -38,6 +38,8 @@ const PACKAGES: &[Package] = &[
     package("openssh-server", "sshd"),
     package("openssh-client", "ssh"),
     package("procps", "pgrep"),
+    package("systemd", "systemd-analyze"),
+    package("util-linux", "setpriv"),
     package("qemu-system-x86", "qemu-system-x86_64"),
     package("libvirt-clients", "virsh"),
     package("libvirt-daemon", "libvirtd"),

@@ -9,6 +9,7 @@
 //! | [`tracefs`] | where the kernel's tracing is, and an instance of it |
 //! | `format`, `ring` | events and buffers in the kernel's binary form |
 //! | [`recorder`] | a recording, from start to stop |
+//! | [`follow`] | the same of a process that somebody else started |
 //! | [`files`] | numbers of files made into names, and where files lie on disks |
 //! | `scan` | sectors of a disk made into files, by walking a whole file system |
 //! | `btrfs`, `own_blocks` | what file systems do not say by themselves of their own blocks |
@@ -19,6 +20,7 @@ mod btrfs;
 pub mod error;
 mod fiemap;
 pub mod files;
+pub mod follow;
 mod format;
 mod fsmap;
 mod handle;
@@ -33,6 +35,7 @@ pub mod tracefs;
 pub use error::IoError;
 pub use fiemap::{generation, uuid};
 pub use files::{identify, look, tell};
+pub use follow::{Follower, Following};
 pub use mounts::{Mount, Mounts};
 pub use recorder::{IoTracer, Whose, check};
 pub use scan::{ScanError, scan};

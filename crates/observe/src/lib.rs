@@ -14,6 +14,7 @@
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`io`] | pages and disk requests of a process tree, and their files |
 //! | [`realtime`] | a moment in which nothing else may come first |
+//! | [`taskstats`] | what processes waited for and read, told when they end |
 //! | [`kvm`] | whether /dev/kvm runs guests at speed |
 //! | [`usage`] | what perflab itself cost |
 
@@ -28,6 +29,7 @@ pub mod profile;
 pub mod realtime;
 pub mod root;
 pub mod sampler;
+pub mod taskstats;
 pub mod usage;
 
 pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};

@@ -9,6 +9,7 @@ use perflab_conduct::machine::MachineError;
 use perflab_conduct::startup::StartError;
 use perflab_model::Problems;
 use perflab_observe::probes::ProbeError;
+use perflab_prefetch::daemon::DaemonError;
 use perflab_workload::WorkloadError;
 use perflab_workload::install::InstallError;
 
@@ -68,6 +69,7 @@ pub fn of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
         _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
+        _ if error.is::<DaemonError>() => Exit::Refused,
         _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,
         _ if matches!(error.downcast_ref(), Some(StartError::Display { .. } | StartError::Watch { .. })) => {
             Exit::Refused
@@ -137,6 +139,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || error.is::<perflab_prefetch::PrefetchError>()
         || matches!(error.downcast_ref(), Some(StartError::Command { .. }))
         || error.is::<perflab_observe::io::ScanError>()
+        || matches!(error.downcast_ref(), Some(DaemonError::NoMount(_) | DaemonError::List(_)))
         || error.is::<perflab_analyze::flame::RulesError>()
         || error.downcast_ref::<ArchiveError>().is_some_and(users)
 }

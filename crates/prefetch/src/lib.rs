@@ -13,12 +13,18 @@
 //! | [`file`](mod@file) | the trace on disk: versioned, with a checksum |
 //! | [`store`] | where traces lie, one a program |
 //! | [`plan`] | what is to be read, in which order |
+//! | [`mode`] | what is read before a program starts, and what beside it |
+//! | [`memory`] | how much may be read |
 //! | [`replay`] | reading it |
+//! | [`daemon`] | all of this for every program, by itself |
 
+pub mod daemon;
 pub mod error;
 pub mod file;
 mod kernel;
 pub mod learn;
+pub mod memory;
+pub mod mode;
 pub mod plan;
 pub mod policy;
 pub mod replay;
@@ -27,7 +33,9 @@ pub mod store;
 pub mod trace;
 
 pub use error::PrefetchError;
-pub use learn::learn;
+pub use learn::{is_refused, learn};
+pub use memory::half_of_free;
+pub use mode::Mode;
 pub use plan::{Order, Plan, plan};
 pub use policy::{Policy, combine};
 pub use replay::{Budget, Part, Replayed, replay};

@@ -73,15 +73,29 @@ impl Store {
             Err(_) => fresh(),
         };
         known.remember(start);
+        self.make()?;
+        let path = self.path(program);
+        file::write(&path, &known)?;
+        Ok(path)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the folder where there is none.
+    ///
+    /// # Errors
+    /// A folder that cannot be made.
+    pub fn make(&self) -> Result<(), PrefetchError> {
         if !self.folder.is_dir() {
             fs::create_dir_all(&self.folder).map_err(PrefetchError::io("create", &self.folder))?;
             // What somebody starts, and when, is nobody else's business.
             let private = fs::Permissions::from_mode(0o700);
             fs::set_permissions(&self.folder, private).map_err(PrefetchError::io("create", &self.folder))?;
         }
-        let path = self.path(program);
-        file::write(&path, &known)?;
-        Ok(path)
+        Ok(())
     }
 
     /// Forgets a program. Whether there was something to forget.

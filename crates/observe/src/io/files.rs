@@ -110,11 +110,16 @@ fn inodes_of(mounts: &Mounts, device: Device, mut wanted: BTreeSet<u64>) -> Vec<
         mounts.of(device).and_then(|mount| Some((mount, File::open(&mount.place).ok()?)))
     {
         wanted.retain(|inode| match by_number(&folder, device, *inode) {
-            Some(file) => {
+            Ok(file) => {
                 take(*inode, file);
                 false
             }
-            None => true,
+            // Removed since: a walk over everything would not find it either.
+            Err(error) if mount.kind.starts_with("ext") && is_stale(&error) => {
+                take(*inode, unknown(device, *inode));
+                false
+            }
+            Err(_) => true,
         });
         if !wanted.is_empty() && walks(&mount.kind) {
             walk(&mount.place, &mut wanted, &mut |inode, path| take(inode, look_at(device, inode, path)));
@@ -143,10 +148,14 @@ fn unknown(device: Device, inode: u64) -> IoFile {
     IoFile { device, inode, generation, class: FileClass::Other, path, size: 0, changed: 0, extents }
 }
 
-fn by_number(folder: &File, device: Device, inode: u64) -> Option<IoFile> {
-    let file = handle::open(folder, inode, 0).ok()?;
+fn by_number(folder: &File, device: Device, inode: u64) -> std::io::Result<IoFile> {
+    let file = handle::open(folder, inode, 0)?;
     let path = name_of(&file);
-    Some(asked(device, inode, &file, path))
+    Ok(asked(device, inode, &file, path))
+}
+
+fn is_stale(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::STALE.raw_os_error())
 }
 
 /// By which name the kernel knows an open file, if it is that file's.

@@ -30,10 +30,10 @@ pub enum Whose {
 }
 
 /// An event of the kernel, and what it becomes.
-struct Wanted {
+pub(super) struct Wanted {
     kind: IoKind,
     system: &'static str,
-    name: &'static str,
+    pub(super) name: &'static str,
     /// since which kernel; what is not seen without
     since: &'static str,
     without: &'static str,
@@ -41,7 +41,7 @@ struct Wanted {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Pages,
     Disks,
 }
@@ -56,7 +56,7 @@ const fn wanted(
     Wanted { kind, system, name, since, without, role }
 }
 
-const PAGES: &str = "mm_filemap_add_to_page_cache";
+pub(super) const PAGES: &str = "mm_filemap_add_to_page_cache";
 const NEEDED: &str = "which pages were needed, and which only read around them";
 const EVENTS: [Wanted; 8] = [
     wanted(IoKind::Added, ("filemap", PAGES), "3.11", "everything", Role::Pages),
@@ -78,7 +78,7 @@ const EVENTS: [Wanted; 8] = [
 /// Room for each CPU; emptied fifty times a second, that is for more than a million events a second.
 const ROOM_KIB: u32 = 8192;
 const EVERY: Duration = Duration::from_millis(20);
-const SUBBUFFER: usize = 4096;
+pub(super) const SUBBUFFER: usize = 4096;
 
 /// Whether I/O can be traced here.
 ///
@@ -91,10 +91,10 @@ pub fn check() -> Result<(), IoError> {
     tracefs.instance("check").map(drop)
 }
 
-type Described = Vec<(&'static Wanted, Format)>;
+pub(super) type Described = Vec<(&'static Wanted, Format)>;
 
 /// The events that this kernel has, and a line for each that it has not.
-fn describe(tracefs: &TraceFs) -> Result<(Described, Vec<String>), IoError> {
+pub(super) fn describe(tracefs: &TraceFs) -> Result<(Described, Vec<String>), IoError> {
     let (mut have, mut missing) = (Vec::new(), Vec::new());
     for event in &EVENTS {
         let path = tracefs.path(&format!("events/{}/{}/format", event.system, event.name));
@@ -125,7 +125,7 @@ pub struct IoTracer {
 
 /// From records to events.
 #[derive(Debug)]
-struct Decoder {
+pub(super) struct Decoder {
     events: Vec<(u16, IoKind, Format)>,
     /// The tracing thread itself, whose own pages nobody asked for.
     own: Option<i32>,
@@ -147,14 +147,13 @@ impl IoTracer {
             pages.set("set_event_pid", &own.to_string())?;
         }
         let disks = instance(&tracefs, "disks", Role::Disks, &described)?;
-        let reader = Reader::start(&[&pages, &disks])?;
+        let reader = Reader::start(&[&pages, &disks], None)?;
         let begun = crate::monotonic_now();
         for one in [&disks, &pages] {
             one.set("tracing_on", "1")?;
         }
-        let events = described.into_iter().map(|(wanted, format)| (format.id, wanted.kind, format)).collect();
         let tree = whose == Whose::Children;
-        let decoder = Decoder { events, own: tree.then_some(own) };
+        let decoder = Decoder::of(described, tree.then_some(own));
         let told = IoTold { begun, missing, tree, ..IoTold::default() };
         Ok(IoTracer { pages, disks, reader, decoder, told })
     }
@@ -182,7 +181,12 @@ impl IoTracer {
 }
 
 impl Decoder {
-    fn event(&self, time: u64, record: &[u8]) -> Option<IoEvent> {
+    pub(super) fn of(described: Described, own: Option<i32>) -> Self {
+        let event = |(wanted, format): (&Wanted, Format)| (format.id, wanted.kind, format);
+        Decoder { events: described.into_iter().map(event).collect(), own }
+    }
+
+    pub(super) fn event(&self, time: u64, record: &[u8]) -> Option<IoEvent> {
         let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
         let (_, kind, format) = self.events.iter().find(|(known, ..)| *known == id)?;
         let event = decode(*kind, format, time, record)?;
@@ -191,7 +195,7 @@ impl Decoder {
     }
 }
 
-fn instance(
+pub(super) fn instance(
     tracefs: &TraceFs,
     name: &str,
     role: Role,
@@ -242,13 +246,14 @@ fn decode(kind: IoKind, format: &Format, time: u64, record: &[u8]) -> Option<IoE
 
 /// The thread that empties the buffers of all CPUs.
 #[derive(Debug)]
-struct Reader {
+pub(super) struct Reader {
     done: Arc<AtomicBool>,
     thread: JoinHandle<(Vec<u8>, Nanos)>,
 }
 
 impl Reader {
-    fn start(instances: &[&Instance]) -> Result<Self, IoError> {
+    /// `most` bytes are kept, all where left out.
+    pub(super) fn start(instances: &[&Instance], most: Option<usize>) -> Result<Self, IoError> {
         let mut files = Vec::new();
         for instance in instances {
             let path = instance.path("per_cpu");
@@ -263,23 +268,24 @@ impl Reader {
         let done = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({
             let done = Arc::clone(&done);
-            move || read_until(&done, files)
+            move || read_until(&done, files, most.unwrap_or(usize::MAX))
         });
         Ok(Reader { done, thread })
     }
 
-    fn stop(self) -> Result<(Vec<u8>, Nanos), IoError> {
+    pub(super) fn stop(self) -> Result<(Vec<u8>, Nanos), IoError> {
         self.done.store(true, Ordering::Release);
         self.thread.join().map_err(|_| IoError::Reader)
     }
 }
 
 /// Reads what there is, again and again; once more after the end was asked for.
-fn read_until(done: &AtomicBool, mut files: Vec<File>) -> (Vec<u8>, Nanos) {
+fn read_until(done: &AtomicBool, mut files: Vec<File>, most: usize) -> (Vec<u8>, Nanos) {
     let mut pages = Vec::new();
     loop {
         let last = done.load(Ordering::Acquire);
         files.iter_mut().for_each(|file| read_all(file, &mut pages));
+        pages.truncate(most);
         if last {
             return (pages, crate::usage::own_thread());
         }

@@ -26,6 +26,10 @@ pub enum PrefetchVerb {
     Show(Show),
     /// Forget programs
     Forget(Forget),
+    /// Do all of this for every program, by itself (as root)
+    Daemon(Daemon),
+    /// Ask the daemon what it does, and what each program gains
+    Status(Status),
 }
 
 /// `perflab prefetch learn`
@@ -128,4 +132,85 @@ pub struct Forget {
     /// The programs
     #[arg(required = true, value_name = "PROGRAM")]
     pub programs: Vec<OsString>,
+}
+
+/// `perflab prefetch daemon`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A program's first start is only watched: what it and its children waited for disks, where the kernel accounts for
+that (sysctl kernel.task_delayacct=1), else what they read and how often they faulted. Where that was worth it, the
+second start is traced; from the third on its trace is read ahead while its exec waits, but never longer than --bound.
+Whatever goes wrong, the program is started. `perflab prefetch status` says where each program stands, and why.
+
+Examples:
+  perflab prefetch daemon --on / --never /usr/bin/make
+  perflab prefetch daemon --print-unit > /etc/systemd/system/perflab-prefetch.service
+  perflab prefetch status
+
+It needs CAP_SYS_ADMIN (to be asked before an exec, and to trace), CAP_DAC_READ_SEARCH (names of what was traced),
+CAP_NET_ADMIN (what processes waited for), CAP_SETUID and CAP_SETGID (to open files as who starts the program, and never
+one that they could not open). A list (--list) has a line for each program or folder, `only PATH` or `never PATH`.")]
+pub struct Daemon {
+    /// Watch the file system of this mount point (default: those of all disks); may be given again
+    #[arg(long, value_name = "MOUNT")]
+    pub on: Vec<PathBuf>,
+    /// Only this program, or those below this folder; may be given again
+    #[arg(long, value_name = "PATH")]
+    pub only: Vec<PathBuf>,
+    /// Never this program, or those below this folder; may be given again
+    #[arg(long, value_name = "PATH")]
+    pub never: Vec<PathBuf>,
+    /// A file with more of both, read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+    /// A start that waits so long for disks is worth learning
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub worth_wait: String,
+    /// Where waiting is not accounted for: one that reads so much
+    #[arg(long, value_name = "SIZE", default_value = "4MiB")]
+    pub worth_read: String,
+    /// Or one with so many major page faults
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    pub worth_faults: u64,
+    /// How long a start is watched or traced
+    #[arg(long = "for", value_name = "TIME", default_value = "15s")]
+    pub duration: String,
+    /// An exec waits no longer than this for its tracing to begin, or its files to be read ahead
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    pub bound: String,
+    /// And no longer than this for a new program to be looked at
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
+    pub decide: String,
+    /// When files are read
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: Mode,
+    /// In which order
+    #[arg(long, value_enum, default_value_t)]
+    pub order: OrderName,
+    /// Which of the remembered starts
+    #[arg(long, value_enum, default_value_t = PolicyName::Union)]
+    pub policy: PolicyName,
+    /// Read at most this much for one start (default: half of the memory that is available)
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Read at most this much a second for one start
+    #[arg(long, value_name = "SIZE")]
+    pub io: Option<String>,
+    /// Where it can be asked
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    pub socket: PathBuf,
+    /// Print a unit for systemd, and do nothing else
+    #[arg(long)]
+    pub print_unit: bool,
+}
+
+/// Where the daemon can be asked.
+const SOCKET: &str = "/run/perflab/prefetch.socket";
+
+/// `perflab prefetch status`
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Where the daemon can be asked
+    #[arg(long, value_name = "PATH", default_value = SOCKET)]
+    pub socket: PathBuf,
 }

@@ -1,9 +1,11 @@
 //! `perflab prefetch`
 
+mod daemon;
 mod known;
 mod learn;
 mod replay;
 mod show;
+mod status;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ pub fn run(context: &Context, wanted: &Prefetch) -> anyhow::Result<ExitCode> {
         PrefetchVerb::Replay(wanted) => replay::replay(context, &store, wanted),
         PrefetchVerb::Show(wanted) => show::show(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Forget(wanted) => show::forget(context, &store, wanted).map(ExitCode::from),
+        PrefetchVerb::Daemon(wanted) => daemon::daemon(context, store, wanted).map(ExitCode::from),
+        PrefetchVerb::Status(wanted) => status::status(context, &store, wanted).map(ExitCode::from),
     }
 }
 

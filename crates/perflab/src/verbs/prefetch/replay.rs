@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::{Budget, Order, Part, Plan, Replayed, Start, Store, combine, plan, store};
+use perflab_prefetch::{Budget, Order, Replayed, Start, Store, combine, plan, store};
 
 use crate::arguments::prefetch::{Mode, OrderName, Replay};
 use crate::context::Context;
@@ -118,30 +118,25 @@ impl Reading {
     }
 }
 
-/// What of a plan a mode reads before the program starts, and what beside it.
-fn parts(mode: Mode, plan: &Plan<'_>) -> [Part; 2] {
-    let (all, early) = (plan.steps.len(), plan.early);
-    let nothing = || Part { metadata: false, steps: 0..0 };
-    match mode {
-        Mode::Sync => [Part { metadata: true, steps: 0..all }, nothing()],
-        Mode::Async => [nothing(), Part { metadata: true, steps: 0..all }],
-        Mode::Staged => {
-            [Part { metadata: true, steps: 0..early }, Part { metadata: false, steps: early..all }]
-        }
-    }
-}
-
 fn read(start: &Start, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
     let staged = plan(start, rules.order, rules.memory);
     let plan = if rules.mode == Mode::Staged { staged } else { staged.swept(rules.order) };
-    let part = parts(rules.mode, &plan).into_iter().nth(which);
+    let part = mode(rules.mode).parts(&plan).into_iter().nth(which);
     match part.filter(|part| part.metadata || !part.steps.is_empty()) {
         Some(part) => perflab_prefetch::replay(&plan, part, rules.budget, stop),
         None => Replayed::default(),
     }
 }
 
-fn order(name: OrderName) -> Order {
+pub(super) fn mode(name: Mode) -> perflab_prefetch::Mode {
+    match name {
+        Mode::Sync => perflab_prefetch::Mode::Sync,
+        Mode::Async => perflab_prefetch::Mode::Async,
+        Mode::Staged => perflab_prefetch::Mode::Staged,
+    }
+}
+
+pub(super) fn order(name: OrderName) -> Order {
     match name {
         OrderName::Block => Order::Block,
         OrderName::Inode => Order::Inode,
@@ -149,7 +144,7 @@ fn order(name: OrderName) -> Order {
     }
 }
 
-fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usage> {
+pub(super) fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usage> {
     let parse = |text| Bytes::parse(text).map(|bytes| bytes.0);
     text.map(parse)
         .transpose()
@@ -158,11 +153,7 @@ fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usage> {
 
 /// Reading ahead must not push out what others need.
 pub fn half_of_free(context: &Context) -> anyhow::Result<u64> {
-    let path = context.root.path("/proc/meminfo");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.context("/proc/meminfo has no MemAvailable")? * 1024 / 2)
+    perflab_prefetch::half_of_free(&context.root).context("/proc/meminfo has no MemAvailable")
 }
 
 fn say(context: &Context, done: &Replayed) {

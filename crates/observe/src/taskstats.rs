@@ -1,0 +1,355 @@
+//! What processes waited for and read, told by the kernel when each of their threads ends, or when asked (taskstats over
+//! generic netlink, `Documentation/accounting/taskstats.rst`). Nothing is slowed: no process is held, none is polled.
+//!
+//! Owns the numbers of one thread. Refuses to say whose child it was: who wants a tree adds it up. Waiting is told only where
+//! the kernel accounts for delays (`kernel.task_delayacct`); bytes and major faults always.
+
+use std::io;
+use std::ops::{Add, AddAssign, Sub};
+use std::os::fd::OwnedFd;
+
+use perflab_model::Nanos;
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use serde::{Deserialize, Serialize};
+
+use crate::Root;
+
+/// Why the kernel does not tell.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel does not tell what processes read (taskstats): {source}; {advice}")]
+pub struct TaskStatsError {
+    source: io::Error,
+    advice: &'static str,
+}
+
+/// What threads used, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// waiting for disks; 0 where the kernel does not account for delays
+    pub waited: Nanos,
+    /// bytes that disks were asked for in its name
+    pub read: u64,
+    /// page faults that waited for a disk
+    pub faults: u64,
+}
+
+impl AddAssign for Used {
+    fn add_assign(&mut self, other: Used) {
+        *self = *self + other;
+    }
+}
+
+impl Add for Used {
+    type Output = Used;
+
+    fn add(self, other: Used) -> Used {
+        Used {
+            waited: Nanos(self.waited.0.saturating_add(other.waited.0)),
+            read: self.read.saturating_add(other.read),
+            faults: self.faults.saturating_add(other.faults),
+        }
+    }
+}
+
+impl Sub for Used {
+    type Output = Used;
+
+    fn sub(self, other: Used) -> Used {
+        Used {
+            waited: Nanos(self.waited.0.saturating_sub(other.waited.0)),
+            read: self.read.saturating_sub(other.read),
+            faults: self.faults.saturating_sub(other.faults),
+        }
+    }
+}
+
+/// A thread that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// its process
+    pub process: u32,
+    /// the process that its process belongs to now
+    pub parent: u32,
+    /// whether its process ended with it
+    pub last: bool,
+    /// what the thread used since it was made
+    pub used: Used,
+}
+
+/// A line to the kernel.
+#[derive(Debug)]
+pub struct TaskStats {
+    socket: OwnedFd,
+    family: u16,
+}
+
+/// Netlink's own flags, its message for errors, and its controller, whose number is fixed.
+const REQUEST: u16 = 1;
+const ACKNOWLEDGE: u16 = 4;
+const ERROR: u16 = 2;
+const CONTROLLER: u16 = 16;
+/// Commands and attributes of the controller and of taskstats.
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const GET: u8 = 1;
+const OF_THREAD: u16 = 1;
+const LISTEN: u16 = 3;
+const ABOUT_A_THREAD: u16 = 4;
+const NUMBERS: u16 = 3;
+const HEAD: usize = 20;
+/// The last thread of its process (`AGROUP`), since version 12 (Linux 5.19), as is the process' number.
+const LAST: u8 = 0x20;
+/// Room for 13,000 threads that end while nobody listens.
+const ROOM: usize = 8 << 20;
+
+impl TaskStats {
+    /// A line on which to ask.
+    ///
+    /// # Errors
+    /// A kernel without taskstats, or one that refuses.
+    pub fn open() -> Result<Self, TaskStatsError> {
+        let advice = "it needs CONFIG_TASKSTATS";
+        connect().map_err(|source| TaskStatsError { source, advice })
+    }
+
+    /// A line on which every thread that ends is told of.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and where CAP_NET_ADMIN is missing, or this is a container.
+    pub fn listen() -> Result<Self, TaskStatsError> {
+        let line = Self::open()?;
+        let advice = "it needs CAP_NET_ADMIN, outside of containers";
+        let refused = |source| TaskStatsError { source, advice };
+        let _ = sockopt::set_socket_recv_buffer_size_force(&line.socket, ROOM);
+        let all = Root::host().read("/sys/devices/system/cpu/possible").unwrap_or_else(|_| "0".into());
+        line.send(line.family, GET, LISTEN, &[all.trim().as_bytes(), &[0]].concat()).map_err(refused)?;
+        line.answer(|_| None::<()>).map_err(refused)?;
+        Ok(line)
+    }
+
+    /// Tells of the threads that ended since, and waits for none. Whether none was lost for want of room.
+    ///
+    /// # Errors
+    /// What the socket said.
+    pub fn exits(&self, mut found: impl FnMut(Exit)) -> io::Result<bool> {
+        let (mut buffer, mut whole) = (vec![0; 32 << 10], true);
+        loop {
+            match rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok((length, _)) => {
+                    let bytes = buffer.get(..length).unwrap_or_default();
+                    let told = messages(bytes).filter(|(kind, _)| *kind == self.family);
+                    told.flat_map(|(_, body)| attributes(body)).filter_map(exit).for_each(&mut found);
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(whole),
+                Err(rustix::io::Errno::NOBUFS) => whole = false,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What a thread that lives used so far; none where there is no such thread, or one may not ask.
+    pub fn of_thread(&self, thread: u32) -> Option<Used> {
+        self.send(self.family, GET, OF_THREAD, &thread.to_le_bytes()).ok()?;
+        let told = |body: &[u8]| attributes(body).find_map(|one| numbers(one).map(used));
+        self.answer(told).ok().flatten()
+    }
+
+    fn send(&self, family: u16, command: u8, attribute: u16, value: &[u8]) -> io::Result<()> {
+        let room = value.len().next_multiple_of(4);
+        let mut message = Vec::with_capacity(HEAD + 4 + room);
+        message.extend(((HEAD + 4 + room) as u32).to_le_bytes());
+        message.extend(family.to_le_bytes());
+        let flags = if attribute == LISTEN { REQUEST | ACKNOWLEDGE } else { REQUEST };
+        message.extend(flags.to_le_bytes());
+        message.extend([0; 8]);
+        message.extend([command, 1, 0, 0]);
+        message.extend(((4 + value.len()) as u16).to_le_bytes());
+        message.extend(attribute.to_le_bytes());
+        message.extend(value);
+        message.resize(HEAD + 4 + room, 0);
+        let kernel = SocketAddrNetlink::new(0, 0);
+        rustix::net::sendto(&self.socket, &message, SendFlags::empty(), &kernel)?;
+        Ok(())
+    }
+
+    /// The answer to what was just asked: an error, or what `wanted` finds in it.
+    fn answer<T>(&self, wanted: impl Fn(&[u8]) -> Option<T>) -> io::Result<Option<T>> {
+        let mut buffer = [0; 8192];
+        let (length, _) = rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+        let (kind, body) =
+            messages(buffer.get(..length).unwrap_or_default()).next().ok_or(io::ErrorKind::UnexpectedEof)?;
+        match (kind, u32_at(body, 0)) {
+            (ERROR, Some(0)) => Ok(None),
+            (ERROR, Some(code)) => Err(io::Error::from_raw_os_error((code as i32).saturating_neg())),
+            _ => Ok(wanted(body)),
+        }
+    }
+}
+
+impl std::os::fd::AsFd for TaskStats {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn connect() -> io::Result<TaskStats> {
+    let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(kind.0, kind.1, kind.2, Some(GENERIC))?;
+    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+    let mut line = TaskStats { socket, family: CONTROLLER };
+    line.send(CONTROLLER, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
+    let family = line.answer(|body| {
+        let id = plain(body.get(4..)?).find(|(kind, _)| *kind == FAMILY_ID);
+        id.and_then(|(_, value)| Some(u16::from_le_bytes(value.get(..2)?.try_into().ok()?)))
+    })?;
+    line.family = family.ok_or(io::ErrorKind::NotFound)?;
+    Ok(line)
+}
+
+/// Kind and body of every message of a datagram.
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = u32_at(bytes, 0)? as usize;
+        let kind = u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?);
+        let body = bytes.get(16..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
+}
+
+fn plain(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
+        let kind = u16::from_le_bytes(bytes.get(2..4)?.try_into().ok()?);
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// What a message of taskstats says about single threads, behind its own head of four bytes.
+fn attributes(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    plain(body.get(4..).unwrap_or_default())
+        .filter(|(kind, _)| *kind == ABOUT_A_THREAD)
+        .map(|(_, value)| value)
+}
+
+fn numbers(about: &[u8]) -> Option<&[u8]> {
+    plain(about).find(|(kind, _)| *kind == NUMBERS).map(|(_, value)| value)
+}
+
+/// Offsets of `struct taskstats`, which only grows: `include/uapi/linux/taskstats.h`.
+fn used(numbers: &[u8]) -> Used {
+    let number = |at| u64_at(numbers, at).unwrap_or(0);
+    // Where accounting was switched on while it waited, the kernel takes the machine's age for what it waited (seen on 6.18):
+    // nobody waits longer than they live, in microseconds, rounded down.
+    let lived = number(144).saturating_add(1).saturating_mul(1000);
+    let waited = Some(number(40)).filter(|waited| *waited <= lived).unwrap_or(0);
+    Used { waited: Nanos(waited), read: number(248), faults: number(176) }
+}
+
+fn exit(about: &[u8]) -> Option<Exit> {
+    let numbers = numbers(about)?;
+    let thread = u32_at(numbers, 128)?;
+    let version = u16::from_le_bytes(numbers.get(..2)?.try_into().ok()?);
+    let (process, last) = match version {
+        // An older kernel does not say whose thread it was: each stands for itself.
+        ..12 => (thread, true),
+        _ => (u32_at(numbers, 368)?, numbers.get(8)? & LAST != 0),
+    };
+    Some(Exit { process, parent: u32_at(numbers, 132)?, last, used: used(numbers) })
+}
+
+/// Whether the kernel accounts for what threads waited for.
+pub fn accounts_for_delays(root: &Root) -> bool {
+    root.read("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1")
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_is_told_of() {
+        let line = match TaskStats::listen() {
+            Ok(line) => line,
+            Err(error) => {
+                assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
+                return eprintln!("SKIP a_process_that_ends_is_told_of: {error}");
+            }
+        };
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        let mut found = None;
+        for _ in 0..100 {
+            line.exits(|exit| found = found.or((exit.process == pid).then_some(exit))).unwrap();
+            if found.is_some() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let found = found.unwrap();
+        assert_eq!((found.parent, found.last), (std::process::id(), true));
+    }
+
+    #[test]
+    fn a_thread_can_be_asked_about() {
+        let Ok(line) = TaskStats::open() else {
+            return eprintln!("SKIP a_thread_can_be_asked_about: no taskstats");
+        };
+        let own = line.of_thread(std::process::id());
+        if own.is_none() {
+            assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none());
+            return eprintln!("SKIP a_thread_can_be_asked_about: it needs CAP_NET_ADMIN");
+        }
+        assert_eq!(line.of_thread(u32::MAX), None);
+        assert_eq!(line.of_thread(std::process::id()).map(|_| ()), Some(()), "the line can be used again");
+    }
+
+    #[test]
+    fn numbers_are_where_the_kernel_puts_them() {
+        let mut told = vec![0; 400];
+        told[0] = 16;
+        told[8] = LAST;
+        for (at, value) in [(40, 7_u64), (144, 5), (176, 8), (248, 9)] {
+            told[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        for (at, value) in [(128, 12_u32), (132, 10), (368, 11)] {
+            told[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let attribute = |kind: u16, value: &[u8]| {
+            [&(value.len() as u16 + 4).to_le_bytes()[..], &kind.to_le_bytes(), value].concat()
+        };
+        let about = [attribute(1, &12_u32.to_le_bytes()), attribute(NUMBERS, &told)].concat();
+        let used = Used { waited: Nanos(7), read: 9, faults: 8 };
+        assert_eq!(exit(&about), Some(Exit { process: 11, parent: 10, last: true, used }));
+        told[44] = 1;
+        let odd = exit(&attribute(NUMBERS, &told)).map(|exit| exit.used.waited);
+        assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");
+        let old = [attribute(NUMBERS, &[&[11][..], &told[1..]].concat())].concat();
+        assert_eq!(exit(&old).map(|exit| (exit.process, exit.last)), Some((12, true)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_is_read_beyond_its_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for (_, body) in messages(&bytes) {
+                attributes(body).for_each(|about| { let _ = exit(about); });
+            }
+        }
+    }
+}

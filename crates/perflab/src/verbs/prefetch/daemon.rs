@@ -1,0 +1,76 @@
+//! `perflab prefetch daemon`
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use perflab_model::{Bytes, Nanos};
+use perflab_prefetch::daemon::{Lists, Settings, Worth};
+use perflab_prefetch::{Store, store};
+
+use super::replay::{mode, order, size};
+use crate::arguments::prefetch::Daemon;
+use crate::context::Context;
+use crate::exit::{Exit, Usage};
+use crate::verbs::run;
+
+/// The unit that is shipped.
+const UNIT: &str = include_str!("../../../../../contrib/perflab-prefetch.service");
+
+/// Reads ahead for every program until it is told to end.
+pub fn daemon(context: &Context, store: Store, wanted: &Daemon) -> anyhow::Result<Exit> {
+    if wanted.print_unit {
+        context.write(UNIT)?;
+        return Ok(Exit::Fine);
+    }
+    let settings = settings(store, wanted)?;
+    let stop = run::stop_on_interrupt()?;
+    let quiet = context.quiet;
+    // Whoever reads this may be gone, or full: no program waits for that, and the daemon does not end.
+    let say = move |text: &str| {
+        if !quiet {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    };
+    perflab_prefetch::daemon::run(settings, &stop.flag(), Box::new(say))?;
+    Ok(Exit::Fine)
+}
+
+fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
+    let worth_read = size("--worth-read", Some(&wanted.worth_read))?.unwrap_or_default();
+    let wait = Nanos(u64::try_from(time("--worth-wait", &wanted.worth_wait)?.as_nanos()).unwrap_or(u64::MAX));
+    Ok(Settings {
+        store,
+        socket: wanted.socket.clone(),
+        on: wanted.on.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect(),
+        lists: Lists { only: named("--only", &wanted.only)?, never: named("--never", &wanted.never)? },
+        list: wanted.list.clone(),
+        worth: Worth { wait, read: Bytes(worth_read).0, faults: wanted.worth_faults },
+        window: time("--for", &wanted.duration)?,
+        decide: time("--decide", &wanted.decide)?,
+        bound: time("--bound", &wanted.bound)?,
+        mode: mode(wanted.mode),
+        order: order(wanted.order),
+        policy: super::policy(wanted.policy),
+        memory: size("--memory", wanted.memory.as_deref())?,
+        rate: size("--io", wanted.io.as_deref())?,
+    })
+}
+
+fn time(option: &str, text: &str) -> Result<Duration, Usage> {
+    Nanos::parse(text)
+        .map(Duration::from)
+        .map_err(|error| Usage::new(format!("{option}: {error}"), "for example 50ms or 2s"))
+}
+
+/// Programs as the kernel will name them: found as the shell finds them, without links; folders too. What is not there yet
+/// must be named in full.
+fn named(option: &str, all: &[PathBuf]) -> Result<Vec<PathBuf>, Usage> {
+    let one = |path: &PathBuf| {
+        let found = store::program(path.as_os_str()).ok().or_else(|| path.canonicalize().ok());
+        let whole = || Path::new(path).is_absolute().then(|| path.clone());
+        let wrong = || Usage::new(format!("{option}: there is no {}", path.display()), "name its whole path");
+        found.or_else(whole).ok_or_else(wrong)
+    };
+    all.iter().map(one).collect()
+}

@@ -1,0 +1,96 @@
+//! `perflab prefetch status`
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use perflab_model::{Bytes, Nanos};
+use perflab_prefetch::Store;
+use perflab_prefetch::daemon::{self, Program, Standing, Status};
+use perflab_present::table::{Cell, Column, Grid};
+
+use crate::arguments::prefetch;
+use crate::context::Context;
+use crate::exit::Exit;
+
+/// Asks the daemon; where none is, shows what the last one wrote.
+pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> anyhow::Result<Exit> {
+    let asked = daemon::status::ask(&wanted.socket);
+    let status = match asked {
+        Ok(status) => {
+            say(context, &status);
+            status
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(error)
+                .with_context(|| format!("{} is its daemon's user's alone", wanted.socket.display()));
+        }
+        Err(error) => {
+            context.say(format!(
+                "no daemon answers on {}: {error}; as the last one wrote:",
+                wanted.socket.display()
+            ));
+            Status { programs: daemon::saved(store), ..Status::default() }
+        }
+    };
+    context.print(&grid(&status))?;
+    Ok(Exit::Fine)
+}
+
+fn say(context: &Context, status: &Status) {
+    let since = Timestamp::from_second(status.since.try_into().unwrap_or_default());
+    let since = since.map(|since| since.to_string()).unwrap_or_default();
+    let places: Vec<String> = status.watched.iter().map(|place| place.display().to_string()).collect();
+    context.say(format!("daemon {} since {since}, on {}", status.pid, places.join(" ")));
+    context.say(format!("starts are judged by {}", status.judged_by));
+    context.say(format!(
+        "asked {} times; {} not looked at in storms, {} let through by the clock; {} of CPU, {} at most",
+        status.asked,
+        status.unseen,
+        status.overdue,
+        Nanos(status.cpu),
+        Bytes(status.peak_rss),
+    ));
+    for trouble in &status.troubles {
+        context.say(format!("trouble: {trouble}"));
+    }
+}
+
+fn grid(status: &Status) -> Grid {
+    let (without, with) = match status.delays {
+        true => ("waited without", "with"),
+        false => ("read without", "with"),
+    };
+    let numbers = ["starts", "learnt", "ahead", "warm", "asked for", without, with].map(Column::right);
+    let titles = [Column::left("program"), Column::left("stands")].into_iter().chain(numbers);
+    let mut grid = Grid::new(titles.chain([Column::left("why")]));
+    for (path, program) in &status.programs {
+        let [without, with] = program.gain(status.delays).map(|cost| cell(cost, status.delays));
+        grid.add([
+            path.display().to_string().into(),
+            stands(program).into(),
+            program.starts.into(),
+            program.learned.into(),
+            program.ahead.starts.into(),
+            program.ahead.warm.into(),
+            Cell::shown(Bytes(program.ahead.bytes).to_string(), program.ahead.bytes),
+            without,
+            with,
+            program.why.as_str().into(),
+        ]);
+    }
+    grid
+}
+
+fn cell(cost: Option<u64>, delays: bool) -> Cell {
+    let shown = |cost: u64| if delays { Nanos(cost).to_string() } else { Bytes(cost).to_string() };
+    cost.map_or_else(Cell::missing, |cost| Cell::shown(shown(cost), cost))
+}
+
+fn stands(program: &Program) -> &'static str {
+    match program.standing {
+        Standing::Watched => "watched",
+        Standing::Worth => "to be learnt",
+        Standing::Known => "read ahead",
+        Standing::Incomplete => "to be completed",
+        Standing::Useless => "left alone",
+    }
+}

@@ -1,0 +1,357 @@
+//! `perflab prefetch daemon`: the real one, on a file system of the test's own, which alone is watched. Judged are residency,
+//! requests, and what the daemon counted; never time.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use perflab_observe::io::residency::resident;
+use perflab_prefetch::daemon::{Program, Standing, Status, status};
+use serde_json::Value;
+
+use crate::image::Image;
+use crate::laboratory::{Laboratory, skip};
+
+const UNIT: &str = include_str!("../../../../contrib/perflab-prefetch.service");
+/// Long enough for a busy machine; nothing is judged by it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon, a file system and a program on it.
+struct Bench {
+    daemon: Child,
+    socket: PathBuf,
+    program: PathBuf,
+    laboratory: Laboratory,
+    image: Image,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+/// The rights that the unit leaves, as setpriv wants them.
+fn rights() -> String {
+    let line = UNIT.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let names = line.split_whitespace().map(|name| format!(",+{}", name[4..].to_lowercase()));
+    format!("--bounding-set=-all{}", names.collect::<String>())
+}
+
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        match found() {
+            Some(found) => return found,
+            None => assert!(begun.elapsed() < PATIENCE, "{what}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+impl Bench {
+    fn new(test: &str, arguments: &[&str]) -> Option<Self> {
+        let image = Image::new(test)?;
+        let laboratory = Laboratory::new();
+        if let Err(error) = perflab_observe::io::check() {
+            skip(test, &error.to_string());
+            return None;
+        }
+        let (whole, small) = (image.write("lib/whole", 400), image.place().join("lib/small"));
+        (0..20).for_each(|file| drop(image.write(&format!("lib/small/{file}"), 3)));
+        let program = image.place().join("start");
+        script(&program, &format!("cat {} {}/* > /dev/null", whole.display(), small.display()));
+        let socket = laboratory.path("run/socket");
+        let daemon = daemon(&laboratory, &image, &socket, arguments);
+        let bench = Bench { daemon, socket, program, laboratory, image };
+        until("the daemon watches", || {
+            status::ask(&bench.socket).ok().filter(|status| status.watched == [bench.image.place()])
+        });
+        Some(bench)
+    }
+
+    fn status(&self) -> Status {
+        until("the daemon answers", || status::ask(&self.socket).ok())
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.laboratory.path("said")).unwrap()
+    }
+
+    /// Waits until this holds for what is known of the program.
+    fn program(&self, what: &str, holds: impl Fn(&Program) -> bool) -> Program {
+        let found = || self.status().programs.get(&self.program).filter(|program| holds(program)).cloned();
+        let begun = Instant::now();
+        loop {
+            match found() {
+                Some(program) => return program,
+                None => assert!(begun.elapsed() < PATIENCE, "{what}: {:?}\n{}", self.status(), self.said()),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn stands(&self, standing: Standing) -> Program {
+        self.program(&format!("it stands at {standing:?}"), |program| program.standing == standing)
+    }
+
+    /// Pages of the file system's files leave the memory.
+    fn cool(&self) {
+        rustix::fs::sync();
+        let folders = ["", "lib", "lib/small"].map(|name| self.image.place().join(name));
+        for path in
+            folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|one| one.unwrap().path())
+        {
+            if path.is_file() {
+                let file = fs::File::open(&path).unwrap();
+                rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            }
+        }
+    }
+
+    fn start(&self) {
+        assert!(Command::new(&self.program).status().unwrap().success());
+    }
+
+    /// Started cold until it is known.
+    fn learnt(&self) -> Program {
+        self.cool();
+        self.start();
+        self.stands(Standing::Worth);
+        self.cool();
+        self.start();
+        self.stands(Standing::Known)
+    }
+}
+
+fn script(path: &Path, text: &str) {
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&fresh, path).unwrap();
+}
+
+/// With the rights that the unit leaves, and no more.
+fn daemon(laboratory: &Laboratory, image: &Image, socket: &Path, arguments: &[&str]) -> Child {
+    let mut command = Command::new("setpriv");
+    command.args([&rights(), "--no-new-privs"]).arg(env!("CARGO_BIN_EXE_perflab"));
+    command.args(["prefetch", "--store"]).arg(laboratory.path("store")).arg("daemon");
+    command.arg("--on").arg(image.place()).arg("--socket").arg(socket).args(arguments);
+    command.args(["--worth-read", "1MiB", "--worth-wait", "1us", "--decide", "5s"]);
+    let said = fs::File::create(laboratory.path("said")).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().unwrap()
+}
+
+#[test]
+fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
+    let test = "the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root";
+    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
+    let learnt = bench.learnt();
+    assert_eq!((learnt.starts, learnt.learned, learnt.ahead.starts), (2, 1, 0), "{}", bench.said());
+    bench.cool();
+    bench.laboratory.good(&["io", "record", "--", bench.program.to_str().unwrap()]);
+    let files = bench.laboratory.good(&["io", "show", "--top", "100000", "--format", "json"]).out;
+    let files: Vec<Value> = serde_json::from_str(&files).unwrap();
+    let place = bench.image.place().display().to_string();
+    let of = |row: &&Value| row["file"].as_str().unwrap().starts_with(&place);
+    let read: u64 = files.iter().filter(of).map(|row| row["read"].as_u64().unwrap()).sum();
+    assert_eq!(read, 0, "everything was there: {:?}", bench.status());
+    let known = bench.program("the third start is judged", |program| program.with.len() == 1);
+    assert!(known.ahead.starts == 1 && known.ahead.bytes >= 460 << 12, "{known:?}");
+    assert!(known.without.iter().all(|start| start.used.read >= 460 << 12), "{known:?}");
+    let read = known.with[0].used.read;
+    assert!(read < 64 << 10, "{read} of {known:?}");
+    bench.laboratory.good(&["prefetch", "--store", "store", "show"]);
+    let socket = bench.socket.to_str().unwrap();
+    let shown = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "csv"]);
+    assert!(shown.out.contains("read ahead") && shown.err.contains("starts are judged by"), "{}", shown.out);
+    assert_eq!(fs::metadata(&bench.socket).unwrap().permissions().mode() & 0o777, 0o600);
+    std::thread::sleep(Duration::from_secs(1));
+    bench.start();
+    bench.program("what is in memory is not read", |program| program.ahead.warm == 1);
+}
+
+#[test]
+fn a_daemon_that_is_killed_lets_everything_through_root() {
+    let test = "a_daemon_that_is_killed_lets_everything_through_root";
+    let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "3600s"];
+    let Some(mut bench) = Bench::new(test, &slow) else { return };
+    bench.learnt();
+    bench.cool();
+    let asked = bench.status().asked;
+    let shell = format!("exec {}", bench.program.display());
+    let mut child = Command::new("sh").args(["-c", &shell]).spawn().unwrap();
+    until("the exec is held", || (bench.status().asked > asked).then_some(()));
+    std::thread::sleep(Duration::from_millis(300));
+    let name = fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
+    assert_eq!(name.trim(), "sh", "it waits, and would for an hour");
+    bench.daemon.kill().unwrap();
+    let status = until("it goes on", || child.try_wait().unwrap());
+    assert!(status.success());
+}
+
+#[test]
+fn no_exec_waits_beyond_its_bound_root() {
+    let test = "no_exec_waits_beyond_its_bound_root";
+    let slow = ["--mode", "sync", "--io", "1KiB", "--bound", "200ms"];
+    let Some(bench) = Bench::new(test, &slow) else { return };
+    bench.learnt();
+    bench.cool();
+    bench.start();
+    until("the clock lets it through", || (bench.status().overdue == 1).then_some(()));
+    bench.program("reading ended with it", |program| program.ahead.overdue == 1);
+}
+
+#[test]
+fn nothing_is_read_that_the_user_could_not_open_root() {
+    let test = "nothing_is_read_that_the_user_could_not_open_root";
+    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
+    let secret = bench.image.write("lib/secret", 50);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let whole = bench.image.place().join("lib/whole");
+    script(&bench.program, &format!("cat {} {} > /dev/null; exit 0", secret.display(), whole.display()));
+    for open in [bench.image.place(), bench.image.place().parent().unwrap().into()] {
+        fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    bench.learnt();
+    bench.cool();
+    let in_memory = || resident(&fs::File::open(&secret).unwrap(), 0, 0).unwrap();
+    assert_eq!(in_memory(), 0);
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let started = Command::new("setpriv").args(nobody).arg(&bench.program).stderr(Stdio::null()).status();
+    assert!(started.unwrap().success());
+    let known = bench.program("it was read ahead", |program| program.ahead.starts == 1);
+    assert!(known.ahead.skipped >= 1 && known.ahead.bytes >= 400 << 12, "{known:?}");
+    assert_eq!(in_memory(), 0, "nobody may not know what is in it, nor read it into memory");
+    std::thread::sleep(Duration::from_secs(1));
+    bench.cool();
+    bench.start();
+    bench.program("it was read ahead again", |program| program.ahead.starts == 2);
+    assert_eq!(in_memory(), 50, "root may");
+}
+
+#[test]
+fn upgrades_and_lost_or_full_folders_are_survived_root() {
+    let test = "upgrades_and_lost_or_full_folders_are_survived_root";
+    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
+    bench.learnt();
+    // A package is upgraded.
+    let whole = bench.image.place().join("lib/whole");
+    script(&bench.program, &format!("cat {} > /dev/null # newer", whole.display()));
+    bench.cool();
+    bench.start();
+    let anew = bench.program("it is learnt anew", |program| program.learned == 2);
+    assert!(anew.standing == Standing::Known && anew.ahead.starts == 0, "{anew:?}");
+    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    assert!(shown.lines().nth(1).unwrap().contains(",1,"), "the start of before is forgotten: {shown}");
+    // The folder goes, and cannot be made again.
+    let store = bench.laboratory.path("store");
+    fs::remove_dir_all(&store).unwrap();
+    fs::write(&store, "in the way").unwrap();
+    bench.cool();
+    bench.start();
+    bench.stands(Standing::Worth);
+    bench.cool();
+    bench.start();
+    bench.program("it is learnt again", |program| program.learned == 3);
+    std::thread::sleep(Duration::from_secs(1));
+    bench.cool();
+    bench.start();
+    bench.program("it is read ahead from memory", |program| program.ahead.starts == 1);
+    let said = bench.said();
+    assert_eq!(said.matches("kept in memory until it can").count(), 1, "{said}");
+    // There is room again.
+    fs::remove_file(&store).unwrap();
+    until("it is written", || store.join("programs.json").exists().then_some(()));
+    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    assert!(shown.contains("/start"), "{shown}");
+}
+
+#[test]
+fn a_storm_of_execs_and_a_new_mount_are_survived_root() {
+    let test = "a_storm_of_execs_and_a_new_mount_are_survived_root";
+    let Some(bench) = Bench::new(test, &[]) else { return };
+    let path = bench.image.place().join("tiny");
+    crate::tiny::write(&path);
+    let before = bench.status().asked;
+    std::thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| (0..8).for_each(|_| assert!(Command::new(&path).status().unwrap().success())));
+        }
+    });
+    assert_eq!(bench.status().asked - before, 800);
+    until("each was seen, or counted as not", || {
+        let status = bench.status();
+        (status.programs[&path].starts + status.unseen == 800).then_some(())
+    });
+    bench.image.cool();
+    let starts = || bench.status().programs.get(&bench.program).map_or(0, |program| program.starts);
+    let before = starts();
+    until("the new mount is watched", || {
+        bench.start();
+        (starts() > before).then_some(())
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_root() {
+    let Some(bench) = Bench::new("what_cannot_be_is_refused_root", &["--never", "/no/such/program"]) else {
+        return;
+    };
+    let place = bench.image.place().display().to_string();
+    let socket = bench.socket.display().to_string();
+    let daemon = |arguments: &[&str]| {
+        let all =
+            [&["prefetch", "--store", "store", "daemon", "--on", &place, "--socket"], arguments].concat();
+        bench.laboratory.run(&all)
+    };
+    let said = daemon(&[&socket]);
+    assert!(said.code == Some(3) && said.err.contains("listens on"), "{}", said.err);
+    fs::write(bench.laboratory.path("list"), "always /x\n").unwrap();
+    let said = daemon(&["other", "--list", "list"]);
+    assert!(said.code == Some(2) && said.err.contains("line 1"), "{}", said.err);
+    let said = daemon(&["other", "--on", "/no/such/place"]);
+    assert!(said.code == Some(2) && said.err.contains("no mount point"), "{}", said.err);
+    let said = daemon(&["other", "--bound", "soon"]);
+    assert!(said.code == Some(2) && said.err.contains("--bound"), "{}", said.err);
+    let said = bench.laboratory.good(&["prefetch", "--store", "store", "status", "--socket", "other"]);
+    assert!(said.err.contains("no daemon answers"), "{}", said.err);
+}
+
+#[test]
+fn a_list_is_read_again_when_it_changes_root() {
+    let test = "a_list_is_read_again_when_it_changes_root";
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    fs::write(&list, "never /\n").unwrap();
+    let Some(bench) = Bench::new(test, &["--list", list.to_str().unwrap()]) else { return };
+    bench.cool();
+    bench.start();
+    let left = bench.program("it is seen", |program| program.starts == 1);
+    assert!(left.standing == Standing::Watched && left.why.contains("never wanted"), "{left:?}");
+    fs::write(&list, "only /\n").unwrap();
+    until("it is watched", || {
+        bench.cool();
+        bench.start();
+        (bench.status().programs[&bench.program].standing == Standing::Worth).then_some(())
+    });
+}
+
+#[test]
+fn the_unit_is_one() {
+    let laboratory = Laboratory::new();
+    let printed = laboratory.good(&["prefetch", "daemon", "--print-unit"]).out;
+    assert_eq!(printed, UNIT);
+    let path = laboratory.path("perflab-prefetch.service");
+    fs::write(&path, UNIT.replace("/usr/bin/perflab", env!("CARGO_BIN_EXE_perflab"))).unwrap();
+    match Command::new("systemd-analyze").arg("verify").arg(&path).output() {
+        Ok(said) => {
+            let about = String::from_utf8_lossy(&said.stderr).into_owned();
+            assert!(!about.contains("perflab-prefetch.service"), "{about}");
+        }
+        Err(_) => skip("the_unit_is_one", "systemd-analyze is missing"),
+    }
+}

@@ -1,0 +1,101 @@
+//! The clock that lets through what is overdue, whatever its thread is doing. It also looks after the thread that reads from the
+//! kernel: if that hangs, nobody would be answered any more, and the daemon ends itself, upon which the kernel lets everything
+//! through.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::door::Held;
+
+/// How long the reading thread may need for what it has read: a thousand times what it does need.
+const HANGS: Duration = Duration::from_secs(5);
+/// How often it is looked after.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// Execs by the time until which they may wait.
+#[derive(Debug)]
+pub struct Deadline {
+    begun: Instant,
+    waiting: Mutex<BTreeMap<(Instant, u64), Weak<Held>>>,
+    bell: Condvar,
+    serial: AtomicU64,
+    /// Milliseconds after `begun` at which the reading thread took up what it works on, and one more; 0 while it waits.
+    busy: AtomicU64,
+    /// Execs that were let through by the clock.
+    pub overdue: AtomicU64,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        Deadline {
+            begun: Instant::now(),
+            waiting: Mutex::default(),
+            bell: Condvar::new(),
+            serial: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            overdue: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Deadline {
+    /// This exec waits no longer than that, whatever was said before.
+    pub fn set(&self, held: &Arc<Held>, until: Instant) {
+        held.may_wait(until);
+        let key = (until, self.serial.fetch_add(1, Ordering::Relaxed));
+        let mut waiting = self.waiting();
+        waiting.insert(key, Arc::downgrade(held));
+        if waiting.first_key_value().is_some_and(|(first, _)| *first == key) {
+            self.bell.notify_one();
+        }
+    }
+
+    /// The reading thread works from now on.
+    pub fn works(&self) {
+        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.busy.store(now.saturating_add(1), Ordering::Release);
+    }
+
+    /// It waits again.
+    pub fn rests(&self) {
+        self.busy.store(0, Ordering::Release);
+    }
+
+    /// Whether the reading thread came back in time.
+    pub fn is_alive(&self) -> bool {
+        let busy = self.busy.load(Ordering::Acquire);
+        busy == 0 || self.begun.elapsed() < Duration::from_millis(busy) + HANGS
+    }
+
+    /// Looks at the clock for ever.
+    pub fn keep(&self) -> ! {
+        loop {
+            let late = self.due().into_iter().filter(|held| held.expire()).count();
+            self.overdue.fetch_add(late as u64, Ordering::Relaxed);
+            if !self.is_alive() {
+                eprintln!(
+                    "the thread that is asked about execs hangs: the daemon ends, and nothing waits for it"
+                );
+                std::process::abort();
+            }
+            let waiting = self.waiting();
+            let next = waiting.keys().next().map(|(at, _)| at.saturating_duration_since(Instant::now()));
+            drop(self.bell.wait_timeout(waiting, next.unwrap_or(GLANCE).min(GLANCE)));
+        }
+    }
+
+    /// Takes out what is due and still somebody's.
+    fn due(&self) -> Vec<Arc<Held>> {
+        let mut waiting = self.waiting();
+        let now = Instant::now();
+        let later = waiting.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut *waiting, later);
+        due.into_values().filter_map(|held| held.upgrade()).filter(|held| !held.is_early(now)).collect()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(Instant, u64), Weak<Held>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

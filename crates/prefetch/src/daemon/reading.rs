@@ -1,0 +1,113 @@
+//! Reading ahead for one start: what is known of its program, in the name of who starts it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use perflab_model::io::PAGE;
+use perflab_observe::Root;
+
+use super::door::Held;
+use super::program::Standing;
+use super::shared::{Shared, locked};
+use super::trees::Help;
+use super::warm;
+use super::who::Who;
+use crate::{Budget, Mode, Part, Plan, Replayed, Start, combine, half_of_free, plan, replay};
+
+/// What is remembered of a program, on the disk or not there yet.
+pub(super) fn known(shared: &Shared, program: &Path) -> Option<Start> {
+    let unsaved =
+        locked(&shared.unsaved).iter().find(|one| one.program == program).map(|one| one.start.clone());
+    if unsaved.is_some() {
+        return unsaved;
+    }
+    match shared.settings.store.get(program) {
+        Ok(known) => combine(&known, shared.settings.policy),
+        Err(error) => {
+            shared.with(program, |one| {
+                one.standing = Standing::Worth;
+                one.why = format!("its trace cannot be used, and is made anew at its next start: {error}");
+            });
+            None
+        }
+    }
+}
+
+/// Reading ahead for one start.
+pub(super) struct Reading<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) program: &'a Path,
+    pub(super) help: &'a Help,
+}
+
+impl Reading<'_> {
+    /// Reads what is to be there first, lets the exec go, and reads the rest.
+    pub(super) fn read(&self, start: &Start, held: Arc<Held>) {
+        let (settings, begun) = (&self.shared.settings, Instant::now());
+        let Some(who) = Who::of(held.process()) else { return };
+        let memory = settings.memory.or_else(|| half_of_free(&Root::host())).unwrap_or(u64::MAX);
+        let staged = plan(start, settings.order, memory);
+        let plan = if settings.mode == Mode::Staged { staged } else { staged.swept(settings.order) };
+        let beginning = held.opened().is_some_and(|file| warm::has_beginning(&file));
+        match self.as_user(&who, || beginning && warm::is_warm(&plan)) {
+            Some(true) => {
+                self.help.was_warm();
+                return self.shared.with(self.program, |one| one.ahead.warm += 1);
+            }
+            Some(false) => {}
+            None => return,
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let process = held.process();
+        locked(&self.shared.readings).insert(process, Arc::clone(&stop));
+        let [before, beside] = settings.mode.parts(&plan);
+        let first = self.part(&plan, before, &who, &stop);
+        held.allow();
+        let overdue = held.is_overdue();
+        let waited = if overdue { settings.bound.min(begun.elapsed()) } else { begun.elapsed() };
+        self.help.read_ahead(waited);
+        drop(held);
+        let second = self.part(&plan, beside, &who, &stop);
+        locked(&self.shared.readings).remove(&process);
+        self.count(&[first, second], overdue);
+    }
+
+    /// A file system's own blocks with the daemon's rights, files with the user's.
+    fn part(&self, plan: &Plan<'_>, part: Part, who: &Who, stop: &AtomicBool) -> [Replayed; 2] {
+        let budget = Budget { rate: self.shared.settings.rate };
+        let metadata = Part { metadata: true, steps: 0..0 };
+        let own = if part.metadata { replay(plan, metadata, budget, stop) } else { Replayed::default() };
+        let files = Part { metadata: false, steps: part.steps };
+        if files.steps.is_empty() || stop.load(Ordering::Relaxed) {
+            return [own, Replayed::default()];
+        }
+        let files = self.as_user(who, || replay(plan, files, budget, stop)).unwrap_or_default();
+        [own, files]
+    }
+
+    /// Does something on a thread that is this user; nothing where it cannot become them.
+    fn as_user<T: Send>(&self, who: &Who, work: impl FnOnce() -> T + Send) -> Option<T> {
+        let became = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| who.become_it().map(|()| work()));
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let failed = |error| {
+            let text =
+                format!("nothing is read ahead for other users: {error}; it needs CAP_SETUID and CAP_SETGID");
+            self.shared.trouble(&text);
+        };
+        became.map_err(failed).ok()
+    }
+
+    fn count(&self, parts: &[[Replayed; 2]], overdue: bool) {
+        let all = || parts.iter().flatten();
+        self.shared.with(self.program, |one| {
+            one.ahead.starts += 1;
+            one.ahead.bytes += all().map(|part| (part.pages + part.metadata) * PAGE).sum::<u64>();
+            one.ahead.skipped += all().map(|part| part.skipped as u64).sum::<u64>();
+            one.ahead.overdue += u64::from(overdue);
+        });
+    }
+}

@@ -1,0 +1,162 @@
+//! What the daemon's threads share. No lock is held while a disk or a process is waited for.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use perflab_observe::io::Follower;
+
+use super::deadline::Deadline;
+use super::door::Door;
+use super::lists::Lists;
+use super::programs::Programs;
+use super::scout::{Place, Sight};
+use super::settings::Settings;
+use super::trees::Watch;
+use crate::Start;
+
+/// Where the daemon talks: to the journal, or to whoever started it.
+pub(super) type Say = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Files whose nature is remembered; more begin anew.
+const SIGHTS: usize = 20_000;
+
+/// Everything.
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) door: Arc<Door>,
+    pub(super) deadline: Deadline,
+    pub(super) programs: Mutex<Programs>,
+    pub(super) lists: Mutex<Lists>,
+    pub(super) watches: Mutex<Sender<Watch>>,
+    /// What is read ahead beside a process ends with it.
+    pub(super) readings: Mutex<HashMap<u32, Arc<AtomicBool>>>,
+    /// Buffers that wait for the next program that is to be learnt.
+    pub(super) spare: Mutex<Option<Follower>>,
+    /// What was learnt and could not be written yet.
+    pub(super) unsaved: Mutex<Vec<Unsaved>>,
+    pub(super) watched: Mutex<Vec<PathBuf>>,
+    pub(super) counts: Counts,
+    /// Threads that learn, and threads that read ahead.
+    pub(super) learning: AtomicUsize,
+    pub(super) reading: AtomicUsize,
+    /// Whether the kernel accounts for delays now, and whether it tells of ends at all.
+    pub(super) delays: AtomicBool,
+    pub(super) judges: bool,
+    pub(super) begun: u64,
+    /// Which interpreter a process will run next, as part of the same exec.
+    pub(super) expected: Mutex<HashMap<u32, Place>>,
+    /// Processes that were other programs before.
+    pub(super) seen: Mutex<HashMap<u32, ()>>,
+    sights: Mutex<HashMap<Place, Arc<Sight>>>,
+    troubles: Mutex<BTreeSet<String>>,
+    say: Say,
+}
+
+/// A start that waits for room on a disk.
+pub(super) struct Unsaved {
+    pub(super) program: PathBuf,
+    pub(super) start: Start,
+    pub(super) anew: bool,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// files that were to be run
+    pub(super) asked: AtomicU64,
+    /// of them, those that were let through without a look
+    pub(super) unseen: AtomicU64,
+    /// times that the kernel had no room for what it had to tell
+    pub(super) lost: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(
+        settings: Settings,
+        (door, judges): (Arc<Door>, bool),
+        programs: Programs,
+        watches: Sender<Watch>,
+        say: Say,
+    ) -> Self {
+        Shared {
+            lists: Mutex::new(settings.lists.clone()),
+            settings,
+            door,
+            deadline: Deadline::default(),
+            programs: Mutex::new(programs),
+            watches: Mutex::new(watches),
+            readings: Mutex::default(),
+            spare: Mutex::default(),
+            unsaved: Mutex::default(),
+            watched: Mutex::default(),
+            counts: Counts::default(),
+            learning: AtomicUsize::new(0),
+            reading: AtomicUsize::new(0),
+            delays: AtomicBool::new(false),
+            judges,
+            begun: now(),
+            expected: Mutex::default(),
+            seen: Mutex::default(),
+            sights: Mutex::default(),
+            troubles: Mutex::default(),
+            say,
+        }
+    }
+
+    pub(super) fn say(&self, text: &str) {
+        (self.say)(text);
+    }
+
+    /// Says it, and not again until it is over.
+    pub(super) fn trouble(&self, text: &str) {
+        if locked(&self.troubles).insert(text.into()) {
+            self.say(text);
+        }
+    }
+
+    /// Troubles of this kind are over.
+    pub(super) fn over(&self, begin: &str) {
+        locked(&self.troubles).retain(|one| !one.starts_with(begin));
+    }
+
+    pub(super) fn troubles(&self) -> Vec<String> {
+        locked(&self.troubles).iter().cloned().collect()
+    }
+
+    pub(super) fn sight(&self, place: &Place) -> Option<Arc<Sight>> {
+        locked(&self.sights).get(place).cloned()
+    }
+
+    pub(super) fn saw(&self, place: Place, sight: Sight) -> Arc<Sight> {
+        let sight = Arc::new(sight);
+        let mut all = locked(&self.sights);
+        if all.len() >= SIGHTS {
+            all.clear();
+        }
+        all.insert(place, Arc::clone(&sight));
+        sight
+    }
+
+    /// Changes what is known of a program.
+    pub(super) fn with(&self, path: &Path, change: impl FnOnce(&mut super::Program)) {
+        locked(&self.programs).with(path, change);
+    }
+
+    pub(super) fn delays(&self) -> bool {
+        self.delays.load(Ordering::Relaxed)
+    }
+}
+
+/// A thread that panicked ends the daemon, so that no lock stays behind.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,126 @@
+//! What the daemon tells about itself, as JSON over a socket that only its user can open.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::program::Program;
+use super::settings::DaemonError;
+use super::shared::{Shared, locked};
+use super::worth::Worth;
+
+/// How long who asks may take to listen.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everything that can be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// the daemon
+    pub pid: u32,
+    /// since when, in seconds since 1970
+    pub since: u64,
+    /// by what starts are judged
+    pub judged_by: String,
+    /// whether that is the time that they waited
+    pub delays: bool,
+    /// mount points of the file systems that are watched
+    pub watched: Vec<PathBuf>,
+    /// files that were to be run, loaders and interpreters with them
+    pub asked: u64,
+    /// of them, those that went on without a look, in a storm
+    pub unseen: u64,
+    /// execs that went on before what they waited for was done
+    pub overdue: u64,
+    /// times that the kernel lost what it had to tell
+    pub lost: u64,
+    /// CPU time of the daemon in ns
+    pub cpu: u64,
+    /// its largest memory so far, in bytes
+    pub peak_rss: u64,
+    /// what does not work now
+    pub troubles: Vec<String>,
+    /// programs by path
+    pub programs: BTreeMap<PathBuf, Program>,
+}
+
+/// Asks the daemon that listens there.
+///
+/// # Errors
+/// Nobody listens, or may not be asked by this user.
+pub fn ask(socket: &Path) -> io::Result<Status> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+pub(super) fn of(shared: &Shared) -> Status {
+    let own = perflab_observe::own_usage();
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Status {
+        pid: std::process::id(),
+        since: shared.begun,
+        judged_by: Worth::measure(shared.delays()).into(),
+        delays: shared.delays(),
+        watched: locked(&shared.watched).clone(),
+        asked: count(&shared.counts.asked),
+        unseen: count(&shared.counts.unseen),
+        overdue: count(&shared.deadline.overdue),
+        lost: count(&shared.counts.lost),
+        cpu: own.cpu.0,
+        peak_rss: own.peak_rss,
+        troubles: shared.troubles(),
+        programs: locked(&shared.programs)
+            .all()
+            .iter()
+            .map(|(path, one)| (path.clone(), one.clone()))
+            .collect(),
+    }
+}
+
+/// Listens, on a thread of its own.
+pub(super) fn listen(shared: &Arc<Shared>) -> Result<(), DaemonError> {
+    let path = &shared.settings.socket;
+    if UnixStream::connect(path).is_ok() {
+        return Err(DaemonError::Already(path.clone()));
+    }
+    let listener = bind(path).map_err(|source| DaemonError::Socket { path: path.clone(), source })?;
+    let own = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("status".into());
+    let thread =
+        thread.spawn(move || listener.incoming().flatten().for_each(|asker| drop(tell(&own, asker))));
+    thread.map(drop).map_err(DaemonError::system("start a thread"))
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        fs::create_dir_all(folder)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Whoever came in before the socket was closed to others is asked for a name.
+fn tell(shared: &Shared, mut asker: UnixStream) -> io::Result<()> {
+    if rustix::net::sockopt::socket_peercred(&asker)?.uid != rustix::process::geteuid() {
+        return Ok(());
+    }
+    asker.set_write_timeout(Some(PATIENCE))?;
+    asker.write_all(&serde_json::to_vec(&of(shared))?)
+}

@@ -1,0 +1,71 @@
+//! Whether a start waited long enough for disks to be worth learning. Where the kernel accounts for delays, the time that was
+//! waited decides; else bytes that were read and page faults that waited, which both are always counted.
+
+use perflab_model::{Bytes, Nanos};
+use perflab_observe::taskstats::Used;
+
+/// From where on a start is worth learning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worth {
+    /// waiting for disks, summed over all threads
+    pub wait: Nanos,
+    /// bytes that were read from disks
+    pub read: u64,
+    /// major page faults
+    pub faults: u64,
+}
+
+impl Default for Worth {
+    /// What a person notices, and what a disk that turns needs about as long for.
+    fn default() -> Self {
+        Worth { wait: Nanos(100_000_000), read: 4 << 20, faults: 200 }
+    }
+}
+
+impl Worth {
+    /// Whether a start was; `delays` says whether the kernel accounts for them.
+    pub fn is(&self, used: Used, delays: bool) -> bool {
+        match delays {
+            true => used.waited >= self.wait,
+            false => used.read >= self.read || used.faults >= self.faults,
+        }
+    }
+
+    /// What a start waited for, beside what would be worth it.
+    pub fn told(&self, used: Used, delays: bool) -> String {
+        match delays {
+            true => format!("it waited {} for disks; {} are worth it", used.waited, self.wait),
+            false => format!(
+                "it read {} with {} major faults; {} or {} are worth it",
+                Bytes(used.read),
+                used.faults,
+                Bytes(self.read),
+                self.faults
+            ),
+        }
+    }
+
+    /// By what starts are judged.
+    pub fn measure(delays: bool) -> &'static str {
+        match delays {
+            true => "what they wait for disks",
+            false => "bytes read and major faults (kernel.task_delayacct is 0)",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_decides_where_it_is_known() {
+        let worth = Worth::default();
+        let used = |waited, read, faults| Used { waited: Nanos(waited), read, faults };
+        assert!(worth.is(used(100_000_000, 0, 0), true));
+        assert!(!worth.is(used(99_999_999, 1 << 30, 9999), true));
+        assert!(worth.is(used(0, 4 << 20, 0), false) && worth.is(used(0, 0, 200), false));
+        assert!(!worth.is(used(u64::MAX, 4095, 199), false));
+        assert!(worth.told(used(0, 4096, 3), false).contains("3 major faults"));
+    }
+}
