@@ -27,7 +27,7 @@ pub enum PrefetchVerb {
     /// Forget programs
     Forget(Forget),
     /// Do all of this for every program, by itself (as root)
-    Daemon(Daemon),
+    Daemon(Box<Daemon>),
     /// Ask the daemon what it does, and what each program gains
     Status(Status),
 }
