@@ -6,7 +6,7 @@ use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
 use perflab_conduct::kernel::KernelError;
 use perflab_conduct::machine::MachineError;
-use perflab_conduct::startup::StartError;
+use perflab_conduct::startup::{InsideError, StartError};
 use perflab_model::Problems;
 use perflab_observe::probes::ProbeError;
 use perflab_prefetch::daemon::DaemonError;
@@ -69,7 +69,7 @@ pub fn of(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
         _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
-        _ if error.is::<DaemonError>() => Exit::Refused,
+        _ if error.is::<DaemonError>() || error.is::<InsideError>() => Exit::Refused,
         _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,
         _ if matches!(error.downcast_ref(), Some(StartError::Display { .. } | StartError::Watch { .. })) => {
             Exit::Refused

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         definition.resolve(&given, &host::scope()).map_err(|problems| format!("{problems:?}"))?;
     let scratch = std::env::temp_dir().join(format!("perflab-record-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let paths = HostPaths { perflab: host::load_binary(), scratch: Some(scratch.clone()) };
+    let paths = HostPaths { perflab: host::load_binary(), scratch: Some(scratch.clone()), kept: None };
     let invocation = definition.invocation(&parameters, &host::scope(), &paths)?;
     let finished = run(&invocation, &[], Nanos(60_000_000_000), &AtomicBool::new(false));
     fs::remove_dir_all(&scratch)?;

@@ -17,6 +17,8 @@ pub struct HostPaths {
     pub perflab: PathBuf,
     /// A directory of the case's own, empty; must exist where the workload needs it.
     pub scratch: Option<PathBuf>,
+    /// A directory beside it that all cases share, and that lasts as long as the disk: for what is made once.
+    pub kept: Option<PathBuf>,
 }
 
 /// One command, ready to run.
@@ -84,8 +86,10 @@ fn names(parameters: &IndexMap<String, Value>, scope: &Scope, host: &HostPaths) 
         scope.set(name, value.clone());
     }
     scope.set("perflab", Value::Text(host.perflab.display().to_string()));
-    if let Some(scratch) = &host.scratch {
-        scope.set("scratch", Value::Text(scratch.display().to_string()));
+    for (name, place) in [("scratch", &host.scratch), ("kept", &host.kept)] {
+        if let Some(place) = place {
+            scope.set(name, Value::Text(place.display().to_string()));
+        }
     }
     scope
 }

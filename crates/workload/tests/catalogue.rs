@@ -34,7 +34,11 @@ fn every_file_of_the_folder_is_embedded() {
 
 #[test]
 fn every_definition_can_be_run_with_its_defaults() {
-    let paths = HostPaths { perflab: "/bin/perflab".into(), scratch: Some("/tmp/scratch".into()) };
+    let paths = HostPaths {
+        perflab: "/bin/perflab".into(),
+        scratch: Some("/tmp/scratch".into()),
+        kept: Some("/tmp/kept".into()),
+    };
     for definition in Catalogue::embedded().unwrap().iter() {
         let values =
             definition.resolve(&IndexMap::new(), &host()).unwrap_or_else(|error| panic!("{error:?}"));

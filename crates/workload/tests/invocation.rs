@@ -34,7 +34,7 @@ fn invocation(definition: &Definition, given: &[(&str, &str)]) -> Result<Invocat
         given.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
     let scope = Scope::default();
     let parameters = definition.resolve(&given, &scope).unwrap();
-    let paths = HostPaths { perflab: "/bin/perflab".into(), scratch: None };
+    let paths = HostPaths { perflab: "/bin/perflab".into(), scratch: None, kept: None };
     definition.invocation(&parameters, &scope, &paths)
 }
 

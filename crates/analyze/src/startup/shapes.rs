@@ -1,5 +1,7 @@
 //! The five shapes of 2007, each held against the starts of one application.
 
+use std::fmt;
+
 use perflab_stats::{Estimate, hodges_lehmann_ratio};
 use serde::Serialize;
 
@@ -32,6 +34,29 @@ pub struct Shape {
     pub now: String,
     /// Why it may differ, or how to measure it; empty where nothing needs to be said.
     pub why: &'static str,
+}
+
+impl Standing {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Standing::Holds => "holds",
+            Standing::Fails => "does not hold",
+            Standing::Unclear => "is unclear",
+            Standing::Unmeasured => "is not measured",
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "\u{201c}{}\u{201d} {}", self.claim, self.standing.words())?;
+        let further = [self.now.as_str(), self.why].into_iter().filter(|text| !text.is_empty());
+        match further.collect::<Vec<_>>().join("; ") {
+            text if text.is_empty() => Ok(()),
+            text => write!(to, ": {text}"),
+        }
+    }
 }
 
 pub(super) fn shapes(of: &Application) -> Vec<Shape> {

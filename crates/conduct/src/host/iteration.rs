@@ -45,7 +45,8 @@ fn attempt(
     begin: &dyn Fn() -> Option<RealTime>,
 ) -> Result<Finished, ConductError> {
     let scratch = station.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
-    let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone() };
+    let kept = station.scratch.as_deref().map(kept_folder).transpose()?;
+    let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
     let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
     let mut environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -70,6 +71,12 @@ fn attempt(
 fn fresh_folder(base: &Path, index: u32) -> Result<PathBuf, ConductError> {
     let path = base.join(format!("iteration-{index}"));
     fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
+    Ok(path)
+}
+
+fn kept_folder(base: &Path) -> Result<PathBuf, ConductError> {
+    let path = base.join("kept");
+    fs::create_dir_all(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
     Ok(path)
 }
 

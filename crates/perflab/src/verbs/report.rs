@@ -39,7 +39,8 @@ pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Re
     } else {
         context.write(&render_all(&comparisons, context.format, context.width, context.colour)?)?;
     }
-    for line in super::trace::conclusions(context, run)? {
+    let starts = side.runs.first().map(super::startup::conclusions).unwrap_or_default();
+    for line in super::trace::conclusions(context, run)?.into_iter().chain(starts) {
         context.write(&line)?;
     }
     context.say(format!("run: {} in {}", run.short(), context.archive_path().display()));

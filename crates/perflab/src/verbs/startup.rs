@@ -3,6 +3,8 @@
 mod once;
 
 use clap::ValueEnum;
+use perflab_analyze::startup::Application;
+use perflab_model::RunRecord;
 
 use crate::arguments::startup::{Ahead, Caches, Startup};
 use crate::context::Context;
@@ -45,6 +47,15 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         context.say(format!("`perflab compare {} --by {factor}` has the verdicts", found.short()));
     }
     Ok(if status == perflab_model::Status::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+}
+
+/// Which of the shapes of 2007 a run has, in sentences; none where nothing was read ahead.
+pub fn conclusions(record: &RunRecord) -> Vec<String> {
+    let applications = perflab_analyze::startup::applications(record);
+    let of = |one: &Application| {
+        one.shapes.iter().map(|shape| format!("{}: {shape}", one.name)).collect::<Vec<_>>()
+    };
+    applications.iter().flat_map(of).collect()
 }
 
 fn usage(error: &perflab_conduct::startup::NotAnEnd) -> Usage {

@@ -123,11 +123,10 @@ fn try_once(context: &Context, definition: &Definition, parameters: &[String]) -
     let scope = Scope::new(facts.variables());
     let parameters = definition.resolve(&given(parameters)?, &scope).map_err(|found| wrong(&found))?;
     definition.ready().with_context(|| format!("workload {}", definition.name))?;
-    let scratch = definition.needs.scratch.then(tempfile::tempdir).transpose()?;
-    let host = HostPaths {
-        perflab: std::env::current_exe()?,
-        scratch: scratch.as_ref().map(|directory| directory.path().to_owned()),
-    };
+    let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(tempfile::tempdir).transpose());
+    let (scratch, kept) = (scratch?, kept?);
+    let path = |folder: &Option<tempfile::TempDir>| folder.as_ref().map(|folder| folder.path().to_owned());
+    let host = HostPaths { perflab: std::env::current_exe()?, scratch: path(&scratch), kept: path(&kept) };
     let invocation = definition.invocation(&parameters, &scope, &host)?;
     let finished = perflab_workload::run(&invocation, &[], Nanos(600_000_000_000), &AtomicBool::new(false))?;
     measured(context, definition, &finished)

@@ -52,9 +52,9 @@ impl Image {
 
     /// Makes the file system anew: empty, and another one.
     fn make(&self) -> bool {
-        // As small as each may be; the file has holes.
+        // The file has holes.
         let size = match self.kind {
-            "ext4" => 32 << 20,
+            "ext4" => 128 << 20,
             "btrfs" => 128 << 20,
             _ => 320 << 20,
         };

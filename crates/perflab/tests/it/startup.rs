@@ -280,4 +280,57 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
     let (resident, said) = once();
     assert!(resident < 1000 << 12, "{resident}: {said}");
     assert_eq!(setting(), before, "the kernel counts waiting as it did before");
+/// Started from copies on another disk: what is read comes from there, and nothing of it after reading ahead.
+#[test]
+fn a_program_is_started_from_copies_of_its_packages() {
+    let name = "a_program_is_started_from_copies_of_its_packages";
+    if !std::path::Path::new("/usr/bin/dpkg-query").exists() {
+        return skip(name, "there is no dpkg");
+    }
+    let Some(image) = Image::new(name) else { return };
+    let laboratory = Laboratory::new();
+    let place = image.place().display().to_string();
+    let start = |package: &str, prefetch: &str| {
+        let perflab = laboratory.command(&[]);
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["--mount", "--propagation", "private"]).arg(perflab.get_program());
+        unshare.args(["start-once", "--caches", "3", "--until", "exit", "--limit", "60s", "--learn"]);
+        unshare.args(["--store", &format!("{place}/traces"), "--inside", &place]);
+        unshare.args(["--package", package, "--prefetch", prefetch, "--", "hostname"]);
+        unshare.output().unwrap()
+    };
+    let document = |prefetch: &str| -> Value {
+        let output = start("hostname", prefetch);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (cold, ahead) = (document("none"), document("sync"));
+    assert!(cold["requests"].as_u64() >= Some(4) && cold["resident-before"] == 0, "{cold}");
+    assert!(ahead["requests"].as_u64() < Some(2) && ahead["prefetch"].as_f64() > Some(0.0), "{ahead}");
+    assert!(
+        image.place().join("files/usr/bin/hostname").is_file()
+            || image.place().join("files/bin/hostname").is_file()
+    );
+    assert!(!image.place().join("seen/usr").exists(), "the root is mounted for everybody");
+    let output = start("no-such-package", "none");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("`apt install no-such-package`"), "{said}");
+    let shared = laboratory.run(&[
+        "start-once",
+        "--caches",
+        "warm",
+        "--prefetch",
+        "none",
+        "--until",
+        "exit",
+        "--limit",
+        "9s",
+        "--inside",
+        &place,
+        "--package",
+        "hostname",
+        "--",
+        "hostname",
+    ]);
+    assert!(shared.code == Some(3) && shared.err.contains("unshare --mount"), "{}", shared.err);
 }

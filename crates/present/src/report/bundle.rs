@@ -18,6 +18,7 @@ pub(crate) const TEMPLATES: &[(&str, &str)] = &[
     ("slab.html", include_str!("../../assets/slab.html")),
     ("flame.html", include_str!("../../assets/flame.html")),
     ("flame_section.html", include_str!("../../assets/flame_section.html")),
+    ("startup.html", include_str!("../../assets/startup.html")),
     ("fairness.html", include_str!("../../assets/fairness.html")),
     ("trace.html", include_str!("../../assets/trace.html")),
 ];

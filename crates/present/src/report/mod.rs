@@ -17,6 +17,7 @@ mod page;
 mod render;
 mod run;
 mod series;
+mod startup;
 mod verdicts;
 
 pub(crate) use bundle::base64;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::input::ReportInput;
 use super::number::quantity;
-use super::{facts, fairness, run, verdicts};
+use super::{facts, fairness, run, startup, verdicts};
 
 /// Everything but data, style and script.
 #[derive(Debug, Serialize)]
@@ -20,6 +20,7 @@ pub(super) struct Page {
     facts: facts::Table,
     slabs: Vec<crate::slab::SlabSection>,
     traces: Vec<crate::trace::TraceSection>,
+    startups: Vec<startup::View>,
     fairness: Vec<fairness::View>,
     history: Option<crate::history::HistorySection>,
 }
@@ -86,6 +87,7 @@ pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
         facts: facts::table(&input.runs),
         slabs: crate::slab::sections(&input.runs),
         traces: input.traces.clone(),
+        startups: startup::views(input.runs.iter().map(|run| &run.record)),
         fairness: fairness::views(input.runs.iter().map(|run| &run.record)),
         history: history.map(crate::history::HistorySection::of),
     }

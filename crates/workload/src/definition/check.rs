@@ -11,7 +11,7 @@ use crate::resolve;
 
 /// Names that a template may use beside the parameters.
 fn host_names<'a>() -> impl Iterator<Item = &'a str> {
-    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "perflab"])
+    Facts::VARIABLES.iter().map(|(name, _)| *name).chain(["scratch", "kept", "perflab"])
 }
 
 /// All problems of a definition except those of its metrics.

@@ -1,0 +1,140 @@
+//! Starts of applications, as the page's template reads them: a table as in the tests of 2007 with theirs beside it, a dot
+//! for every start, and whether their shapes hold. What holds is `analyze::startup`'s to say.
+
+use perflab_analyze::startup::{Application, Shape, Starts, THEN, Then, applications};
+use perflab_model::RunRecord;
+use serde::Serialize;
+
+use super::number::quantity;
+use super::run;
+use crate::chart::{Dot, Dots, Level, PALETTE, Surface, Unit};
+
+/// What is said of one application of a run.
+#[derive(Debug, Serialize)]
+pub(super) struct View {
+    heading: String,
+    rows: Vec<Row>,
+    figure: String,
+    shapes: Vec<ShapeRow>,
+}
+
+/// One way of starting: here, and in 2007 where it was tried.
+#[derive(Debug, Serialize)]
+struct Row {
+    way: String,
+    starts: usize,
+    /// median with its interval, mean ± standard deviation
+    wall: String,
+    mean: String,
+    ahead: String,
+    faults: String,
+    requests: String,
+    read: String,
+    then: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ShapeRow {
+    claim: &'static str,
+    then: &'static str,
+    standing: &'static str,
+    now: String,
+    why: &'static str,
+}
+
+/// A view for each application of each run that was started in different ways.
+pub(super) fn views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<View> {
+    records.flat_map(|record| applications(record).into_iter().map(|one| view(record, &one))).collect()
+}
+
+fn view(record: &RunRecord, application: &Application) -> View {
+    View {
+        heading: format!("{}, {}", application.name, run::name(record)),
+        rows: application.starts.iter().map(row).collect(),
+        figure: every_start(application),
+        shapes: application.shapes.iter().map(shape).collect(),
+    }
+}
+
+fn row(starts: &Starts) -> Row {
+    let other = |name: &str| starts.others.get(name).copied();
+    let number = |name: &str| other(name).map_or_else(String::new, |value| format!("{value:.0}"));
+    let wall = starts.wall().map_or_else(String::new, |wall| {
+        let interval = wall.interval.as_ref();
+        let interval = interval.map_or(String::new(), |ends| format!(" [{:.2}, {:.2}]", ends.low, ends.high));
+        format!("{:.2}{interval}", wall.value)
+    });
+    Row {
+        way: way(starts),
+        starts: starts.walls.len(),
+        wall,
+        mean: format!("{:.2} \u{b1} {:.2}", starts.mean, starts.deviation),
+        ahead: other("prefetch")
+            .filter(|time| *time > 0.0)
+            .map_or_else(String::new, |time| format!("{time:.2}")),
+        faults: number("major-faults"),
+        requests: number("requests"),
+        read: other("read").map_or_else(String::new, |bytes| quantity(bytes, "bytes")),
+        then: then(starts),
+    }
+}
+
+fn way(starts: &Starts) -> String {
+    let way = &starts.way;
+    let own = if way.own { " and its own" } else { "" };
+    match way.caches.as_str() {
+        "warm" => format!("{}{own}, warm", way.prefetch),
+        caches => format!("{}{own}, drop {caches}", way.prefetch),
+    }
+}
+
+/// The rows of 2007 for the same way.
+fn then(starts: &Starts) -> String {
+    let same = |row: &&Then| {
+        let way = &starts.way;
+        (row.prefetch, row.caches, row.own) == (way.prefetch.as_str(), way.caches.as_str(), way.own)
+    };
+    let text = |row: &Then| format!("{:.2} \u{b1} {:.2} (test {})", row.mean, row.deviation, row.test);
+    THEN.iter().filter(same).map(text).collect::<Vec<_>>().join("; ")
+}
+
+fn shape(shape: &Shape) -> ShapeRow {
+    ShapeRow {
+        claim: shape.claim,
+        then: shape.then,
+        standing: shape.standing.words(),
+        now: shape.now.clone(),
+        why: shape.why,
+    }
+}
+
+fn every_start(application: &Application) -> String {
+    let ways = application.starts.iter().enumerate();
+    let dots = ways.clone().flat_map(|(at, starts)| {
+        let count = starts.walls.len().max(1) as f64;
+        let each = starts.walls.iter().enumerate();
+        each.map(move |(start, wall)| Dot {
+            x: at as f64 + (start as f64 / count - 0.5) * 0.6,
+            y: *wall,
+            interval: None,
+            group: at % PALETTE.len(),
+            name: format!("{}, start {}: {wall:.3} s", way(starts), start + 1),
+        })
+    });
+    let level = |(at, starts): (usize, &Starts)| {
+        let value = starts.wall().map(|wall| wall.value)?;
+        Some(Level { from: at as f64 - 0.4, to: at as f64 + 0.4, value })
+    };
+    Dots {
+        title: format!("Every start of {}", application.name),
+        note: "a dot a start, in the order in which they were made; the line is their median".into(),
+        unit: Unit::Plain("s".into()),
+        across: "way".into(),
+        dots: dots.collect(),
+        levels: ways.filter_map(level).collect(),
+        spans: Vec::new(),
+        groups: application.starts.iter().map(way).collect(),
+    }
+    .scene()
+    .svg(Surface::Inline)
+}
