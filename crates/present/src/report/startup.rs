@@ -132,8 +132,8 @@ fn every_start(application: &Application) -> String {
         across: "way".into(),
         dots: dots.collect(),
         levels: ways.filter_map(level).collect(),
-        spans: Vec::new(),
         groups: application.starts.iter().map(way).collect(),
+        ..Dots::default()
     }
     .scene()
     .svg(Surface::Inline)
