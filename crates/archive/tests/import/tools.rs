@@ -188,7 +188,8 @@ fn other_ways_to_write_the_same() {
         assert_eq!(values(&imported.run.record().unwrap()), values(&plain));
     }
     assert!(messages(&last).iter().any(|message| message.contains("the last, which holds the others")));
-    let refused = bench.refused(&file("cut.json", format!("{text}{}", &text[..text.len() / 2])));
+    let other = Bench::new();
+    let refused = other.refused(&other.write("cut.json", format!("{text}{}", &text[..text.len() / 2])));
     assert!(refused.contains("it is no whole JSON"), "{refused}");
     let counters = fs::read_to_string(recorded("perf-stat.csv")).unwrap();
     let headless: String =
