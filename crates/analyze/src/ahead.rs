@@ -111,8 +111,7 @@ pub fn ahead(
 fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String, String), Seen<'a>>) {
     let manifest = &run.manifest;
     let boot_id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
-    for sample in
-        run.samples.iter().filter(|sample| options.wants_metric(&sample.metric) && sample.value.is_finite())
+    for sample in run.samples.iter().filter(|sample| options.wants_metric(sample) && sample.value.is_finite())
     {
         let Some(case) = manifest.plan.case(sample.case) else { continue };
         if !options.wants_workload(&case.workload) {

@@ -87,6 +87,7 @@ fn finish(
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
         facts: Vec::new(),
+        chosen: !options.metrics.is_empty(),
     })
 }
 

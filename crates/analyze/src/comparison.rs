@@ -36,6 +36,9 @@ pub struct Comparison {
     pub facts: Vec<FactDifference>,
     /// How the numbers came about, one sentence each.
     pub notes: Vec<String>,
+    /// Whether metrics were chosen by name or kind: a table then folds none of them away.
+    #[serde(skip)]
+    pub chosen: bool,
 }
 
 /// A run that takes part.

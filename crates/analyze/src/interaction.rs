@@ -136,8 +136,7 @@ fn gather<'a>(
     found: &mut IndexMap<(String, String), Found<'a>>,
 ) {
     let plan = &run.manifest.plan;
-    for sample in
-        run.samples.iter().filter(|sample| options.wants_metric(&sample.metric) && sample.value.is_finite())
+    for sample in run.samples.iter().filter(|sample| options.wants_metric(sample) && sample.value.is_finite())
     {
         let Some(case) = plan.case(sample.case).filter(|case| options.wants_workload(&case.workload)) else {
             continue;

@@ -2,7 +2,7 @@
 //! refuses its rule for what changed: ranges that do not overlap see less with more samples, and twice as much as they
 //! should with few. perflab's test decides, and a note says where lkp would differ.
 //!
-//! Rule: lkp-tests, `lib/changed_stat.rb` and `lib/stats.rb`.
+//! Rule: lkp-tests, `lib/changed_stat.rb` and `lib/stats.rb`; figures: `lib/compare.rb`.
 
 use perflab_stats::{mean, sd};
 
@@ -32,8 +32,10 @@ pub struct LkpRow {
     pub baseline: Option<(f64, Option<f64>)>,
     /// The same of the candidate.
     pub candidate: Option<(f64, Option<f64>)>,
-    /// Change of the mean in percent; absent from a mean of zero.
+    /// Change of the mean in percent, absent from a mean of zero; the difference where the metric is a share itself.
     pub change: Option<f64>,
+    /// The change is a difference.
+    pub absolute: bool,
     /// perflab's test sees a change.
     pub changed: bool,
 }
@@ -71,6 +73,11 @@ fn table(comparison: &Comparison, candidate: &str) -> LkpTable {
         more,
         "lkp would not list it: the ranges of both sides overlap too far, as they do with many samples",
     ));
+    let nothing = |row: &&&Row| values(&row.baseline).iter().sum::<f64>() == 0.0 && row.change.is_some();
+    notes.extend(note(
+        rows.iter().filter(nothing).map(|row| name(row)).collect(),
+        "its mean was 0; lkp would divide by 1e-100 and print 1e+102 % or more",
+    ));
     notes.extend(note(less, "lkp would list it: the ranges do not overlap, which few samples do by chance"));
     LkpTable {
         baseline: comparison.baseline.clone(),
@@ -94,13 +101,18 @@ fn lkp_row(row: &Row, changed: bool) -> LkpRow {
     let of = |side: &Option<Summary>| {
         let values = values(side);
         let centre = mean(&values).ok()?;
-        let spread = sd(&values).ok().filter(|_| centre != 0.0).map(|sd| 100.0 * sd / centre.abs());
+        // lkp divides by n where others divide by n - 1.
+        let share = ((values.len() as f64 - 1.0) / values.len() as f64).sqrt();
+        let spread = sd(&values).ok().filter(|_| centre != 0.0).map(|sd| 100.0 * sd * share / centre.abs());
         Some((centre, spread))
     };
     let (baseline, candidate) = (of(&row.baseline), of(&row.candidate));
-    let change =
-        baseline.zip(candidate).filter(|(base, _)| base.0 > 0.0).map(|(a, b)| 100.0 * b.0 / a.0 - 100.0);
-    LkpRow { name: name(row), baseline, candidate, change, changed }
+    let absolute = row.metric.ends_with('%') || row.workload == "perf-profile";
+    let change = baseline.zip(candidate).and_then(|(base, new)| match absolute {
+        true => Some(new.0 - base.0),
+        false => (base.0 > 0.0).then(|| 100.0 * (new.0 - base.0) / base.0),
+    });
+    LkpRow { name: name(row), baseline, candidate, change, absolute, changed }
 }
 
 /// lkp's default rule: one side's smallest value lies above the other's mean and its mean above the other's largest, or

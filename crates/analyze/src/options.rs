@@ -1,6 +1,8 @@
 //! Owns the choices of whoever compares. It refuses choices that belong into the study, such as the margin of a
 //! metric, which is fixed before the first sample.
 
+use perflab_model::Sample;
+
 use crate::{AnalyzeError, NoiseCard};
 
 /// How to compare.
@@ -10,7 +12,8 @@ pub struct Options {
     pub confidence: f64,
     /// The relative change that matters, for metrics to which the study gives none. 0.03, which is 3 %.
     pub default_margin: f64,
-    /// Only metrics of these names; all where empty.
+    /// Only metrics of these names, or of these kinds: `primary` for those that decide, `explanatory` for those that
+    /// explain; all where empty.
     pub metrics: Vec<String>,
     /// Only workloads of these names in the study; all where empty.
     pub workloads: Vec<String>,
@@ -50,8 +53,9 @@ impl Options {
         Ok(())
     }
 
-    pub(crate) fn wants_metric(&self, name: &str) -> bool {
-        wants(&self.metrics, name)
+    pub(crate) fn wants_metric(&self, sample: &Sample) -> bool {
+        let kind = if sample.primary { "primary" } else { "explanatory" };
+        wants(&self.metrics, &sample.metric) || wants(&self.metrics, kind)
     }
 
     pub(crate) fn wants_workload(&self, name: &str) -> bool {

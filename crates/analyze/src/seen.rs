@@ -167,13 +167,15 @@ impl Index {
         for samples in crate::together::together(&run.samples).chunk_by(alike) {
             let Some(sample) = samples.first() else { continue };
             let subject = subjects.get(sample.case as usize).copied().flatten();
-            let Some(subject) = subject.filter(|_| options.wants_metric(&sample.metric)) else { continue };
+            let Some(subject) = subject.filter(|_| options.wants_metric(sample)) else { continue };
             let metric = self.metric_number(sample);
             let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot));
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
-            let numbers = || samples.iter().filter(|sample| sample.value.is_finite());
-            cell.not_numbers += samples.len() - numbers().count();
-            cell.points.extend(numbers().map(|sample| Point { boot, ..point(sample, run, number) }));
+            cell.points.reserve(samples.len());
+            let before = cell.points.len();
+            let numbers = samples.iter().filter(|sample| sample.value.is_finite());
+            cell.points.extend(numbers.map(|sample| Point { boot, ..point(sample, run, number) }));
+            cell.not_numbers += samples.len() - (cell.points.len() - before);
         }
     }
 
@@ -223,16 +225,22 @@ impl Cell {
 
     /// How many boots gave a value.
     pub(crate) fn boots(&self) -> usize {
-        self.points.iter().map(|point| point.boot).collect::<BTreeSet<u32>>().len()
+        self.stretches().filter_map(|points| Some(points.first()?.boot)).collect::<BTreeSet<u32>>().len()
     }
 
     /// The values of each boot, in order of time.
     pub(crate) fn by_boot(&self) -> BTreeMap<u32, Vec<Point>> {
         let mut boots: BTreeMap<u32, Vec<Point>> = BTreeMap::new();
-        for point in &self.points {
-            boots.entry(point.boot).or_default().push(*point);
+        for points in self.stretches() {
+            let Some(first) = points.first() else { continue };
+            boots.entry(first.boot).or_default().extend(points);
         }
         boots
+    }
+
+    /// Values of one boot that follow one another.
+    fn stretches(&self) -> impl Iterator<Item = &[Point]> {
+        self.points.chunk_by(|one, next| one.boot == next.boot)
     }
 }
 

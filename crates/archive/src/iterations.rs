@@ -40,6 +40,8 @@ pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
     columns
 }
 
+/// Iterations that room is made for at once: what a damaged footer says may be any number.
+const MOST_AT_ONCE: usize = 1 << 20;
 /// Iterations that are written at once.
 const TOGETHER: usize = 1024;
 
@@ -130,24 +132,47 @@ pub(crate) fn count(run: &Path) -> Result<usize, ArchiveError> {
 }
 
 /// All iterations of the run at `run`.
-pub(crate) fn read(run: &Path) -> Result<Vec<Iteration>, ArchiveError> {
+pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, ArchiveError> {
     let table = TableReader::open(&run.join(ITERATIONS))?;
-    let mut outcomes = table.names("outcome")?.into_iter();
-    let mut reasons = table.optional_text("reason")?.into_iter();
-    let mut limits = table.optional_int64("limit_ns")?.into_iter();
+    let mut iterations = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
+    table.parts().try_for_each(|part| append(&mut iterations, &part, manifest))?;
+    Ok(iterations)
+}
+
+fn append(
+    iterations: &mut Vec<Iteration>,
+    table: &TableReader,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let mut outcomes = outcomes(table)?;
     let mut starts = table.int64("start_ns")?.into_iter();
     let mut ends = table.int64("end_ns")?.into_iter();
-    let mut targets = read_targets(&table, run)?;
+    let mut targets = read_targets(table, manifest)?;
     let row = |slot: i32| {
         Some(Iteration {
             target: targets.next()?,
             slot: index(slot),
-            outcome: outcome(&outcomes.next()?, reasons.next()?, limits.next()?),
+            outcome: outcomes.next()?,
             start: unsigned(starts.next()?),
             end: unsigned(ends.next()?),
         })
     };
-    Ok(table.int32("slot")?.into_iter().map_while(row).collect())
+    iterations.extend(table.int32("slot")?.into_iter().map_while(row));
+    Ok(())
+}
+
+/// How each iteration ended. Reasons and limits are looked up only where one did not end well.
+fn outcomes(table: &TableReader) -> Result<Box<dyn Iterator<Item = Outcome>>, ArchiveError> {
+    let names = table.repeats("outcome")?;
+    if let [(all, times)] = &names[..]
+        && all == "ok"
+    {
+        return Ok(Box::new(std::iter::repeat_n(Outcome::Ok, *times)));
+    }
+    let names = names.into_iter().flat_map(|(name, times)| std::iter::repeat_n(name, times));
+    let reasons = table.optional_text("reason")?.into_iter();
+    let limits = table.optional_int64("limit_ns")?.into_iter();
+    Ok(Box::new(names.zip(reasons).zip(limits).map(|((name, reason), limit)| outcome(&name, reason, limit))))
 }
 
 fn outcome(name: &str, reason: Option<String>, limit: Option<i64>) -> Outcome {

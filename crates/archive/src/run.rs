@@ -92,12 +92,11 @@ impl RunDir {
         let stored = manifest::read(&self.path)?;
         let closed = stored.status != Status::Running;
         let manifest = Manifest { status: standing(&self.path, stored.status), ..stored };
-        let (samples, iterations) = (Vec::new(), Vec::new());
+        let (samples, iterations) = match closed {
+            true => (samples::read(&self.path, &manifest)?, iterations::read(&self.path, &manifest)?),
+            false => (Vec::new(), Vec::new()),
+        };
         let mut record = RunRecord { manifest, samples, iterations, gaps: Vec::new(), warnings: Vec::new() };
-        if closed {
-            record.samples = samples::read(&self.path)?;
-            record.iterations = iterations::read(&self.path)?;
-        }
         events.only(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             add(&mut record, event?);
             Ok(())

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use perflab_model::{Case, Direction, Manifest, Nanos, Plan, Sample, Unit};
 
+use crate::ArchiveError;
 use crate::layout::SAMPLES;
 use crate::table::{Cells, Declaration, Item, Stored, TableReader, TableWriter};
-use crate::{ArchiveError, manifest};
 
 /// The columns of `samples.parquet` for a plan, with or without targets.
 pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
@@ -62,15 +62,14 @@ impl Targets {
 }
 
 /// The cells of [`target_column`] as indices, row by row; endless `None` without that column.
-pub(crate) fn read_targets(
+pub(crate) fn read_targets<'a>(
     table: &TableReader,
-    run: &Path,
-) -> Result<Box<dyn Iterator<Item = Option<u32>>>, ArchiveError> {
-    let manifest = manifest::read(run)?;
+    manifest: &'a Manifest,
+) -> Result<Box<dyn Iterator<Item = Option<u32>> + 'a>, ArchiveError> {
     if manifest.targets.is_empty() {
         return Ok(Box::new(std::iter::repeat(None)));
     }
-    let index = move |name: Option<String>| {
+    let index = |name: Option<String>| {
         let found = manifest.targets.iter().position(|target| Some(&target.name) == name.as_ref());
         found.and_then(|index| u32::try_from(index).ok())
     };
@@ -135,6 +134,8 @@ fn point(case: &Case) -> String {
     case.point.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Samples that room is made for at once: what a damaged footer says may be any number.
+const MOST_AT_ONCE: usize = 1 << 20;
 /// Samples that are written at once.
 const TOGETHER: usize = 1024;
 
@@ -216,12 +217,17 @@ pub(crate) fn unsigned(time: i64) -> Nanos {
     Nanos(u64::try_from(time).unwrap_or(0))
 }
 
-/// All samples of the run at `run`.
-pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
-    let path = run.join(SAMPLES);
-    let table = TableReader::open(&path)?;
-    let mut metrics = table.names("metric")?.into_iter();
-    let mut units = table.names("unit")?.into_iter().map(Unit);
+/// All samples of the run at `run`, a row group at a time: its columns stay in the processor's cache.
+pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Sample>, ArchiveError> {
+    let table = TableReader::open(&run.join(SAMPLES))?;
+    let mut samples = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
+    table.parts().try_for_each(|part| append(&mut samples, &part, manifest))?;
+    Ok(samples)
+}
+
+fn append(samples: &mut Vec<Sample>, table: &TableReader, manifest: &Manifest) -> Result<(), ArchiveError> {
+    let mut metrics = table.names("metric")?;
+    let mut units = table.names("unit")?.map(Unit);
     let mut directions = table.text("direction", direction)?.into_iter();
     let mut cases = table.int32("case")?.into_iter();
     let mut iterations = table.int32("iteration")?.into_iter();
@@ -230,7 +236,7 @@ pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
     let mut starts = table.int64("start_ns")?.into_iter();
     let mut ends = table.int64("end_ns")?.into_iter();
     let boots = table.int32("boot")?.into_iter();
-    let mut targets = read_targets(&table, run)?;
+    let mut targets = read_targets(table, manifest)?;
     let row = |boot: i32| {
         Some(Sample {
             boot: index(boot),
@@ -246,7 +252,8 @@ pub(crate) fn read(run: &Path) -> Result<Vec<Sample>, ArchiveError> {
             end: unsigned(ends.next()?),
         })
     };
-    Ok(boots.map_while(row).collect())
+    samples.extend(boots.map_while(row));
+    Ok(())
 }
 
 /// An index that was stored as a signed number.

@@ -20,7 +20,7 @@ pub struct Fact {
 #[serde(transparent)]
 pub struct Facts(pub BTreeMap<String, Fact>);
 
-/// Facts that vary by themselves from run to run and so never explain a change.
+/// Facts that vary by themselves from run to run and so hardly ever explain a change.
 const VOLATILE: &[&str] = &["memory.available", "load.", "uptime", "time.", "disk.free.", "import."];
 
 impl Facts {
@@ -60,13 +60,15 @@ impl Facts {
 
     /// Keys whose values differ, each with (ours, theirs); facts that vary by themselves are left out.
     pub fn differences<'a>(&'a self, other: &'a Facts) -> Vec<Difference<'a>> {
+        self.all_differences(other).into_iter().filter(|difference| !difference.is_volatile()).collect()
+    }
+
+    /// The same with facts that vary by themselves, such as the load, which explain something where they varied a lot.
+    pub fn all_differences<'a>(&'a self, other: &'a Facts) -> Vec<Difference<'a>> {
         let keys: std::collections::BTreeSet<&str> =
             self.0.keys().chain(other.0.keys()).map(String::as_str).collect();
-        let differs = |key: &&str| {
-            !VOLATILE.iter().any(|prefix| key.starts_with(prefix)) && self.get(key) != other.get(key)
-        };
         let pair = |key| Difference { key, ours: self.get(key), theirs: other.get(key) };
-        keys.into_iter().filter(differs).map(pair).collect()
+        keys.into_iter().map(pair).filter(|pair| pair.ours != pair.theirs).collect()
     }
 }
 
@@ -79,6 +81,13 @@ pub struct Difference<'a> {
     pub ours: Option<&'a Value>,
     /// Its value on the other side.
     pub theirs: Option<&'a Value>,
+}
+
+impl Difference<'_> {
+    /// Whether the fact varies by itself from run to run.
+    pub fn is_volatile(&self) -> bool {
+        VOLATILE.iter().any(|prefix| self.key.starts_with(prefix))
+    }
 }
 
 #[cfg(test)]

@@ -219,8 +219,8 @@ pub struct Compare {
     /// Exit with 5 where this is found: `worse`, `worse:2%` (worse by more than 2 %), `unclear`
     #[arg(long, value_name = "VERDICT[:CHANGE]")]
     pub fail_if: Option<String>,
-    /// Only this metric (may be repeated)
-    #[arg(long, value_name = "NAME")]
+    /// Only this metric (may be repeated), or those that decide or explain: all rows of them
+    #[arg(long, value_name = "NAME|primary|explanatory")]
     pub metric: Vec<String>,
     /// Only this workload (may be repeated)
     #[arg(long, value_name = "NAME")]
@@ -242,6 +242,7 @@ Examples:
   perflab compare before after --stat mean,p99,max  other statistics beside the verdict
   perflab compare @latest --by host,guest           two factors: effects and their interaction
   perflab compare before after --monitor vmstat     what the kernel did meanwhile
+  perflab compare before after --metric explanatory every metric that explains, none folded away
   perflab compare before after --style mmtests      the table that compare-mmtests.pl prints";
 
 /// The looks of `--style`.

@@ -7,13 +7,12 @@ use std::thread;
 use perflab_analyze::Side;
 use perflab_archive::id::shortest_prefixes;
 use perflab_archive::{Archive, RunDir};
+use perflab_model::RunRecord;
 
 /// The runs behind one selector, as one side: a label that several runs share is their repetitions.
 pub fn side(archive: &Archive, selector: &str) -> anyhow::Result<Side> {
-    let runs = archive.find(selector)?;
-    let name = name(selector, &runs);
-    let records = runs.iter().map(RunDir::record).collect::<Result<Vec<_>, _>>()?;
-    Ok(Side { name, runs: records })
+    let runs = archive.find(selector)?.iter().map(RunDir::record).collect::<Result<Vec<_>, _>>()?;
+    Ok(Side { name: name(selector, &runs), runs })
 }
 
 /// Several sides, read by as many threads as there are processors; the first error where there is any.
@@ -46,12 +45,10 @@ fn told_apart(mut sides: Vec<Side>) -> Vec<Side> {
     sides
 }
 
-fn name(selector: &str, runs: &[RunDir]) -> String {
-    let one = runs.first().filter(|_| runs.len() == 1);
-    match one.and_then(|run| run.manifest().ok()) {
-        Some(manifest) => manifest.label.unwrap_or_else(|| selector.to_owned()),
-        None => selector.to_owned(),
-    }
+/// One run by its label, several by what names them.
+fn name(selector: &str, runs: &[RunRecord]) -> String {
+    let label = runs.first().filter(|_| runs.len() == 1).and_then(|run| run.manifest.label.clone());
+    label.unwrap_or_else(|| selector.to_owned())
 }
 
 /// The one run behind a selector, where a verb can only take one.

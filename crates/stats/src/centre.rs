@@ -18,7 +18,11 @@ pub fn mean(values: &[f64]) -> Result<f64, StatsError> {
 /// # Errors
 /// An empty sample, a value that is not finite.
 pub fn median(values: &[f64]) -> Result<f64, StatsError> {
-    Ok(median_of_sorted(&sorted(values)?))
+    let mut values = checked(values)?.to_vec();
+    let (middle, even) = (values.len() / 2, values.len() % 2 == 0);
+    let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp).filter(|_| even);
+    Ok(lower.map_or(*upper, |lower| lower.midpoint(*upper)))
 }
 
 /// Quantile at `fraction` in [0, 1], in the unit of the values: type 7 of Hyndman and Fan, "Sample Quantiles

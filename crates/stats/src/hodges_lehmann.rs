@@ -2,14 +2,15 @@
 //! interval that inverts the Mann-Whitney test. It refuses paired data, where `pseudo_median` is sharper.
 
 use crate::StatsError;
+use crate::differences::Differences;
 use crate::interval::{Cut, Estimate, Method, tail_of};
 use crate::null::{EXACT_PAIRS, rank_sum};
-use crate::sample::{checked, finite, logarithms};
+use crate::sample::{checked, logarithms};
 
 /// Most differences that are held in memory at once (32 MiB).
 pub(crate) const MOST_DIFFERENCES: usize = 4_194_304;
 
-/// All differences candidate - baseline, sorted once and good for any number of confidence levels.
+/// All differences candidate - baseline, looked at once and good for any number of confidence levels.
 ///
 /// The estimate is their median (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Limits at
 /// the C-th difference from either end, where C is the largest with P(U ≤ C - 1) ≤ α/2, invert the
@@ -21,7 +22,8 @@ pub(crate) const MOST_DIFFERENCES: usize = 4_194_304;
 /// not be safe here, since it is right only for the ties at the true shift, not for those at zero.
 #[derive(Debug, Clone)]
 pub struct PairwiseShifts {
-    sorted: Vec<f64>,
+    differences: Differences,
+    median: f64,
     baseline: usize,
     candidate: usize,
     are_logarithms: bool,
@@ -47,10 +49,8 @@ impl PairwiseShifts {
     fn of(baseline: &[f64], candidate: &[f64], are_logarithms: bool) -> Result<Self, StatsError> {
         let (m, n) = (baseline.len(), candidate.len());
         within_memory(m.saturating_mul(n))?;
-        let differences = candidate.iter().flat_map(|y| baseline.iter().map(move |x| finite(y - x)));
-        let mut sorted = differences.collect::<Result<Vec<_>, _>>()?;
-        sorted.sort_unstable_by(f64::total_cmp);
-        Ok(Self { sorted, baseline: m, candidate: n, are_logarithms })
+        let differences = Differences::of(baseline, candidate)?;
+        Ok(Self { median: differences.median(), differences, baseline: m, candidate: n, are_logarithms })
     }
 
     /// The shift or ratio with its interval at a confidence, such as 0.95. Without an interval when the
@@ -60,7 +60,9 @@ impl PairwiseShifts {
     /// A confidence outside (0, 1), a ratio that overflows.
     pub fn estimate(&self, confidence: f64) -> Result<Estimate, StatsError> {
         let (cut, method) = self.cut(tail_of(confidence)?);
-        let estimate = Estimate::from_sorted(&self.sorted, cut, method);
+        let interval =
+            cut.and_then(|cut| cut.of(self.differences.len(), |place| self.differences.nth(place)));
+        let estimate = Estimate { value: self.median, interval, method };
         if self.are_logarithms { estimate.exp() } else { Ok(estimate) }
     }
 

@@ -81,7 +81,7 @@ pub struct Estimate {
 impl Estimate {
     /// Median of sorted candidates for the estimate, with the limits at a cut from either end.
     pub(crate) fn from_sorted(sorted: &[f64], cut: Option<Cut>, method: Method) -> Self {
-        let interval = cut.and_then(|cut| cut.of(sorted));
+        let interval = cut.and_then(|cut| cut.of(sorted.len(), |place| sorted[place]));
         Self { value: median_of_sorted(sorted), interval, method }
     }
 
@@ -115,10 +115,11 @@ impl Cut {
         (rank >= 1.0).then_some(Self { rank: rank as usize, level: 1.0 - 2.0 * reached })
     }
 
-    fn of(self, sorted: &[f64]) -> Option<Interval> {
-        let low = *sorted.get(self.rank.checked_sub(1)?)?;
-        let high = *sorted.get(sorted.len().checked_sub(self.rank)?)?;
-        (low <= high).then_some(Interval { low, high, level: self.level })
+    /// The limits among so many candidates in ascending order.
+    pub(crate) fn of(self, candidates: usize, at: impl Fn(usize) -> f64) -> Option<Interval> {
+        let low = self.rank.checked_sub(1)?;
+        let high = candidates.checked_sub(self.rank)?;
+        (low <= high).then(|| Interval { low: at(low), high: at(high), level: self.level })
     }
 }
 

@@ -31,6 +31,7 @@ mod change_points;
 mod cliffs_delta;
 mod contrast;
 mod correlation;
+mod differences;
 mod dip;
 mod equivalence;
 mod error;

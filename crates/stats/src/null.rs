@@ -141,20 +141,20 @@ pub(crate) fn subset_sum_counts(items: &[usize]) -> Vec<i128> {
     counts
 }
 
-/// Number of subsets of exactly `size` items with each sum, up to the sum of the largest.
+/// Number of subsets of exactly `size` items with each sum, up to the sum of the largest. Small numbers, so that eight are
+/// added at a time: every count is at most the number of subsets, which must be below 2³².
 pub(crate) fn sized_subset_sum_counts(items: &[usize], size: usize) -> Vec<i128> {
     let sums = items.iter().max().map_or(0, |most| most * size) + 1;
-    let mut by_size = vec![vec![0; sums]; size + 1];
+    let mut by_size = vec![vec![0_u32; sums]; size + 1];
     by_size[0][0] = 1;
-    for item in items {
-        for taken in (1..=size).rev() {
+    for (before, item) in items.iter().enumerate() {
+        for taken in (1..=size.min(before + 1)).rev() {
             let (fewer, more) = by_size.split_at_mut(taken);
-            for k in *item..sums {
-                more[0][k] += fewer[taken - 1][k - item];
-            }
+            let more = more[0].iter_mut().skip(*item);
+            more.zip(&fewer[taken - 1]).for_each(|(more, fewer)| *more += fewer);
         }
     }
-    by_size.swap_remove(size)
+    by_size.swap_remove(size).into_iter().map(i128::from).collect()
 }
 
 /// Number of permutations with each Σ (i - π(i))², by placing one position after the other: the state is the

@@ -1,7 +1,7 @@
 //! Owns the warnings that concern whole sides and cases, and the flags that they put on rows. It refuses the shape
 //! of single samples, which `diagnose` looks at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use indexmap::IndexMap;
 use perflab_model::{RunRecord, Status};
@@ -80,13 +80,20 @@ pub(super) fn of_tables(index: &Index, ours: &Table, theirs: &[Table], drafts: &
         std::iter::once(ours).chain(theirs).flat_map(|table| failed(index, table)).collect();
     found.extend(one_sided(&ours.name, drafts));
     found.extend(without_values(index, ours, theirs, drafts));
+    // Whether any row of a candidate has one boot, or was not measured in turn.
+    let mut about: HashMap<&str, (bool, bool)> = HashMap::new();
+    for draft in drafts {
+        let (one_boot, in_turn) = about.entry(&draft.row.candidate_name).or_default();
+        *one_boot |= draft.one_boot;
+        *in_turn = *in_turn || apart(draft);
+    }
     for table in theirs {
         let (baseline, candidate) = (ours.name.clone(), table.name.clone());
-        let of_table = |draft: &&Draft| draft.row.candidate_name == table.name;
-        if drafts.iter().filter(of_table).any(|draft| draft.one_boot) {
+        let (one_boot, in_turn) = about.get(table.name.as_str()).copied().unwrap_or_default();
+        if one_boot {
             found.push(Warning::OneBoot { baseline: baseline.clone(), candidate: candidate.clone() });
         }
-        if drafts.iter().filter(of_table).any(apart) {
+        if in_turn {
             found.push(Warning::NotInterleaved { baseline, candidate });
         }
     }
@@ -96,13 +103,22 @@ pub(super) fn of_tables(index: &Index, ours: &Table, theirs: &[Table], drafts: &
 /// Both sides in one boot, though in different runs, all of one side before the other.
 fn apart(draft: &Draft) -> bool {
     let (Some(ours), Some(theirs)) = (&draft.row.baseline, &draft.row.candidate) else { return false };
-    let runs: BTreeSet<u32> = ours.values.iter().map(|point| point.run).collect();
-    let shares_run = theirs.values.iter().any(|point| runs.contains(&point.run));
     let before = |a: &Summary, b: &Summary| {
         a.values.last().map(|point| point.at) < b.values.first().map(|point| point.at)
     };
     let in_turn = before(ours, theirs) || before(theirs, ours);
-    !draft.one_boot && ours.boots == 1 && !shares_run && in_turn
+    !draft.one_boot && ours.boots == 1 && in_turn && !share_a_run(ours, theirs)
+}
+
+fn share_a_run(ours: &Summary, theirs: &Summary) -> bool {
+    let runs: BTreeSet<u32> = runs(ours).collect();
+    self::runs(theirs).any(|run| runs.contains(&run))
+}
+
+/// The runs of values that follow one another, each once.
+fn runs(side: &Summary) -> impl Iterator<Item = u32> {
+    let stretches = side.values.chunk_by(|one, next| one.run == next.run);
+    stretches.filter_map(|points| Some(points.first()?.run))
 }
 
 fn failed(index: &Index, table: &Table) -> Vec<Warning> {
@@ -142,39 +158,51 @@ fn without_values(index: &Index, ours: &Table, theirs: &[Table], drafts: &[Draft
 
 /// Puts flags on the rows that a warning about sides or runs concerns; then puts the flags in order.
 pub(super) fn flag_rows(index: &Index, drafts: &mut [Draft], warnings: &[Warning]) {
-    let overall: Vec<&Warning> = warnings.iter().filter(|warning| is_overall(warning)).collect();
+    let concerned = Concerned::of(index, warnings);
     for draft in drafts {
-        let concerned = overall.iter().filter(|warning| concerns(warning, index, draft));
-        let found: Vec<Flag> = concerned.filter_map(|warning| warning.flag()).collect();
+        let found = concerned.flags(draft);
         draft.row.flags.extend(found);
         draft.row.flags.sort_unstable();
         draft.row.flags.dedup();
     }
 }
 
-/// Whether a warning is about sides or runs: all others have flagged their rows where they were found.
-fn is_overall(warning: &Warning) -> bool {
-    matches!(
-        warning,
-        Warning::DifferentEnvironment { .. }
-            | Warning::NotInterleaved { .. }
-            | Warning::SequentialOrder { .. }
-            | Warning::MonitorGaps { .. }
-    )
+/// The sides and runs that warnings are about: all other warnings have flagged their rows where they were found.
+#[derive(Default)]
+struct Concerned<'a> {
+    environments: HashMap<&'a str, Flag>,
+    apart: HashMap<&'a str, Flag>,
+    runs: HashMap<u32, Vec<Flag>>,
 }
 
-fn concerns(warning: &Warning, index: &Index, draft: &Draft) -> bool {
-    match warning {
-        Warning::DifferentEnvironment { candidate, important, .. } => {
-            *important > 0 && *candidate == draft.row.candidate_name
+impl<'a> Concerned<'a> {
+    fn of(index: &Index, warnings: &'a [Warning]) -> Self {
+        let mut concerned = Concerned::default();
+        for (warning, flag) in warnings.iter().filter_map(|warning| Some((warning, warning.flag()?))) {
+            match warning {
+                Warning::DifferentEnvironment { candidate, important: 1.., .. } => {
+                    concerned.environments.insert(candidate, flag);
+                }
+                Warning::NotInterleaved { candidate, .. } => {
+                    concerned.apart.insert(candidate, flag);
+                }
+                Warning::SequentialOrder { run } | Warning::MonitorGaps { run, .. } => {
+                    let number = index.runs.iter().position(|known| known.id == *run);
+                    let number = number.and_then(|number| u32::try_from(number).ok());
+                    number.into_iter().for_each(|run| concerned.runs.entry(run).or_default().push(flag));
+                }
+                _ => {}
+            }
         }
-        Warning::NotInterleaved { candidate, .. } => *candidate == draft.row.candidate_name && apart(draft),
-        Warning::SequentialOrder { run } | Warning::MonitorGaps { run, .. } => {
-            let number = index.runs.iter().position(|known| known.id == *run);
-            let sides = draft.row.baseline.iter().chain(&draft.row.candidate);
-            let mut runs = sides.flat_map(|side| &side.values).map(|point| point.run as usize);
-            runs.any(|run| Some(run) == number)
-        }
-        _ => false,
+        concerned
+    }
+
+    fn flags(&self, draft: &Draft) -> Vec<Flag> {
+        let name = draft.row.candidate_name.as_str();
+        let environment = self.environments.get(name);
+        let apart = self.apart.get(name).filter(|_| apart(draft));
+        let sides = draft.row.baseline.iter().chain(&draft.row.candidate);
+        let of_runs = sides.flat_map(runs).filter_map(|run| self.runs.get(&run)).flatten();
+        environment.into_iter().chain(apart).chain(of_runs).copied().collect()
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn series(runs: &[&RunRecord], options: &Options) -> Result<Vec<Metri
             .iter()
             .map(|case| options.wants_workload(&case.workload).then(|| case.label()))
             .collect();
-        for sample in run.samples.iter().filter(|sample| options.wants_metric(&sample.metric)) {
+        for sample in run.samples.iter().filter(|sample| options.wants_metric(sample)) {
             let Some(Some(label)) = labels.get(sample.case as usize) else { continue };
             let known =
                 found.entry((label.clone(), &sample.metric, &sample.unit.0)).or_insert_with(|| Found {

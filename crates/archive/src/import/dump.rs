@@ -21,6 +21,28 @@ use crate::ArchiveError;
 /// Lines that are looked at to see what a log is.
 const LOOKED_AT: usize = 20;
 
+/// Whether the first lines of a file are those of a log: any text has words and numbers, and a row of slabinfo little more,
+/// so that something else must speak for it. Nothing but comments may be one.
+pub(crate) fn looks(path: &Path) -> Result<bool, ArchiveError> {
+    let mut lines = Lines::open(path)?;
+    let mut others = 0;
+    for _ in 0..LOOKED_AT {
+        let Some(line) = lines.next()? else { break };
+        let text = line.text.trim_ascii();
+        let marked =
+            ["time:", "slabinfo - version", "MemTotal:", "# name"].iter().any(|mark| text.starts_with(mark));
+        if marked
+            || text.contains(": slabdata")
+            || text.contains(": tunables")
+            || slabinfo_tool::is_head(text)
+        {
+            return Ok(true);
+        }
+        others += usize::from(!text.is_empty() && !text.starts_with('#'));
+    }
+    Ok(others == 0)
+}
+
 /// The events of a log.
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
     let told = options.page_size.map(told);

@@ -117,8 +117,14 @@ impl Kind {
     pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
         let found = std::fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if found.is_file() {
-            let block_trace = blocks::guess(path);
-            return block_trace.map_or_else(|| Ok(tools::guess(path)?.unwrap_or(Kind::Dump)), Ok);
+            if let Some(kind) = blocks::guess(path) {
+                return Ok(kind);
+            }
+            return match tools::guess(path)? {
+                Some(kind) => Ok(kind),
+                None if dump::looks(path)? => Ok(Kind::Dump),
+                None => Err(ArchiveError::foreign(path, None, none_of_them())),
+            };
         }
         folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
     }
@@ -174,6 +180,10 @@ fn strange(path: &Path) -> String {
     if let Some(result) = inner {
         return format!("it holds results and is none: import them one by one, such as {}", result.display());
     }
+    none_of_them()
+}
+
+fn none_of_them() -> String {
     let kinds = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
     format!("it looks like none of {}", kinds.join("; "))
 }

@@ -3,10 +3,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
+use memchr::memchr;
 use zstd::stream::read::Decoder;
 
 use crate::ArchiveError;
@@ -36,6 +38,8 @@ pub(crate) struct Line<'a> {
 pub(crate) struct Lines {
     path: PathBuf,
     reader: Box<dyn BufRead + Send>,
+    /// Bytes of the line that was given last and is still held by the reader.
+    shown: usize,
     bytes: Vec<u8>,
     lossy: String,
     number: u64,
@@ -65,7 +69,17 @@ impl Lines {
     /// Lines from anywhere; `path` is for messages, `limit` what it may come to in bytes.
     pub(crate) fn of(path: &Path, reader: Box<dyn BufRead + Send>, limit: u64) -> Self {
         let (bytes, lossy) = (Vec::new(), String::new());
-        Lines { path: path.into(), reader, bytes, lossy, number: 0, unpacked: 0, limit, broken: None }
+        Lines {
+            path: path.into(),
+            reader,
+            shown: 0,
+            bytes,
+            lossy,
+            number: 0,
+            unpacked: 0,
+            limit,
+            broken: None,
+        }
     }
 
     /// The file.
@@ -80,9 +94,9 @@ impl Lines {
 
     /// The next line; nothing at the end. A packed file that breaks off ends there, see [`Lines::broken`].
     pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, ArchiveError> {
+        self.reader.consume(mem::take(&mut self.shown));
         self.bytes.clear();
-        let ended = self.fill()?;
-        if self.bytes.is_empty() && ended {
+        if !self.advance()? {
             return Ok(None);
         }
         self.number += 1;
@@ -90,11 +104,16 @@ impl Lines {
             let reason = format!("it unpacks to more than {RATIO} times its size: refused as a trap");
             return Err(ArchiveError::foreign(&self.path, Some(self.number), reason));
         }
-        let whole = self.bytes.pop_if(|last| *last == b'\n').is_some();
-        let text = match str::from_utf8(&self.bytes) {
+        let bytes = match self.shown {
+            0 => self.bytes.as_slice(),
+            // Nothing is read for this: the reader holds the line already.
+            shown => self.reader.fill_buf().map(|held| held.get(..shown).unwrap_or(held)).unwrap_or_default(),
+        };
+        let (bytes, whole) = bytes.strip_suffix(b"\n").map_or((bytes, false), |bytes| (bytes, true));
+        let text = match str::from_utf8(bytes) {
             Ok(text) => text,
             Err(_) => {
-                self.lossy = String::from_utf8_lossy(&self.bytes).into_owned();
+                self.lossy = String::from_utf8_lossy(bytes).into_owned();
                 &self.lossy
             }
         };
@@ -118,24 +137,36 @@ impl Lines {
         Ok(String::from_utf8_lossy(&self.bytes).into_owned())
     }
 
-    /// Reads a line into `bytes`; whether the file is over.
-    fn fill(&mut self) -> Result<bool, ArchiveError> {
+    /// Goes on to the next line; whether there is one. It is `shown` where the reader holds all of it, else it is in `bytes`.
+    fn advance(&mut self) -> Result<bool, ArchiveError> {
         if self.broken.is_some() {
-            return Ok(true);
+            return Ok(false);
         }
-        let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes);
-        let read = read.and_then(|read| self.pass_over().map(|more| read as u64 + more));
-        match read {
+        match self.held().and_then(|held| if held > 0 { Ok(held) } else { self.fill() }) {
             Ok(read) => {
                 self.unpacked += read;
-                Ok(read == 0)
+                Ok(read > 0)
             }
             Err(error) if unpacking(&error) => {
                 self.broken = Some(format!("it breaks off after line {}: {error}", self.number));
-                Ok(true)
+                Ok(!self.bytes.is_empty())
             }
             Err(error) => Err(ArchiveError::io("read", &self.path)(error)),
         }
+    }
+
+    /// The length of the next line with its end, where the reader holds all of it.
+    fn held(&mut self) -> io::Result<u64> {
+        let held = self.reader.fill_buf()?;
+        let held = held.get(..LONGEST as usize).unwrap_or(held);
+        self.shown = memchr(b'\n', held).map_or(0, |end| end + 1);
+        Ok(self.shown as u64)
+    }
+
+    /// Reads a line into `bytes`, and returns how long it is.
+    fn fill(&mut self) -> io::Result<u64> {
+        let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes)?;
+        Ok(read as u64 + self.pass_over()?)
     }
 
     /// The rest of a line that is too long, without holding it. Returns how long it was.

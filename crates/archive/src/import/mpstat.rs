@@ -44,6 +44,9 @@ impl Format for Mpstat {
         if let Some(place) = words.iter().position(|word| *word == "CPU") {
             return self.head(&words, place);
         }
+        if self.columns.is_empty() {
+            return Read::Unusable("no head before it names its columns".into());
+        }
         let (Some(cpu), Some(values)) = (words.get(self.place), words.get(self.place + 1..)) else {
             return Read::Unusable("it has no CPU".into());
         };

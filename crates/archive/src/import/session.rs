@@ -187,7 +187,12 @@ fn counts(took: &[Took]) -> Facts {
 fn warnings(took: &[Took], root: &Path) -> Vec<What> {
     let mut notes: IndexMap<&str, Vec<String>> = IndexMap::new();
     for took in took {
-        took.notes.iter().for_each(|note| notes.entry(note).or_default().push(within(took, root)));
+        for note in &took.notes {
+            let (files, file) = (notes.entry(note).or_default(), within(took, root));
+            if files.last() != Some(&file) {
+                files.push(file);
+            }
+        }
     }
     let note = |(note, files): (&str, Vec<String>)| What::Warning {
         message: format!("{}: {note}", among(&files)),

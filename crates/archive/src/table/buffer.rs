@@ -1,15 +1,13 @@
 //! The cells of one column of the row group that is being filled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
+use perflab_model::Name;
 
-use super::{Declaration, Stored};
-
-/// Texts that are handed to the Parquet writer at once.
-const BLOCK: usize = 1024;
+use super::{Declaration, Stored, repeats};
 
 /// One cell on its way into a table.
 #[derive(Debug, Clone, Copy)]
@@ -71,22 +69,33 @@ impl Buffer {
 
     /// Takes the cells of so many rows.
     pub(crate) fn extend(&mut self, rows: usize, cells: Cells) {
-        match (&mut self.values, cells) {
-            (Values::Text(texts), Cells::Same(Item::Text(text))) => {
-                texts.push(text, rows);
-                self.levels.extend(self.optional.then(|| std::iter::repeat_n(1, rows)).into_iter().flatten());
-            }
-            (_, Cells::Same(item)) => (0..rows).for_each(|_| self.push(item)),
-            (_, Cells::Ints(numbers)) => numbers.iter().for_each(|number| self.push(Item::Int(*number))),
-            (_, Cells::Floats(numbers)) => numbers.iter().for_each(|number| self.push(Item::Float(*number))),
+        let fits = self.values.extend(rows, cells);
+        if !fits && !self.optional {
+            (0..rows).for_each(|_| self.values.push_zero());
+        }
+        if self.optional {
+            self.levels.resize(self.levels.len() + rows, i16::from(fits));
+        }
+    }
+
+    /// The texts and how often each follows itself, where they have no missing ones among them and repeat enough.
+    pub(crate) fn repeats(&self) -> Option<impl Iterator<Item = (&str, usize)>> {
+        let Values::Text(texts) = &self.values else { return None };
+        let rows = texts.runs.iter().map(|(_, times)| times).sum();
+        let all = texts.runs.iter().map(|(text, times)| (text.as_str(), *times));
+        (!self.optional && repeats::are_few(texts.runs.len(), rows)).then_some(all)
+    }
+
+    /// Forgets the cells.
+    pub(crate) fn clear(&mut self) {
+        if let Values::Text(texts) = &mut self.values {
+            texts.runs.clear();
+            texts.known.clear();
         }
     }
 
     /// Writes the cells out and forgets them.
     pub(crate) fn flush(&mut self, writer: &mut SerializedColumnWriter) -> Result<(), ParquetError> {
-        if let (Values::Text(texts), false) = (&mut self.values, self.optional) {
-            return texts.write(writer);
-        }
         let levels = self.optional.then_some(self.levels.as_slice());
         match &mut self.values {
             Values::Int32(values) => write::<Int32Type>(writer, values, levels)?,
@@ -114,6 +123,24 @@ impl Values {
         true
     }
 
+    /// Takes the cells of so many rows; whether they fit.
+    fn extend(&mut self, rows: usize, cells: Cells) -> bool {
+        match (self, cells) {
+            (Values::Text(texts), Cells::Same(Item::Text(text))) => texts.push(text, rows),
+            (Values::Boolean(values), Cells::Same(Item::Flag(flag))) => {
+                values.resize(values.len() + rows, flag);
+            }
+            (Values::Int32(values), Cells::Ints(numbers)) => {
+                values.extend(numbers.iter().copied().map(saturated))
+            }
+            (Values::Int64(values), Cells::Ints(numbers)) => values.extend(numbers),
+            (Values::Double(values), Cells::Floats(numbers)) => values.extend(numbers),
+            (values, Cells::Same(item)) => return (0..rows).all(|_| values.push(item)),
+            _ => return false,
+        }
+        true
+    }
+
     fn push_zero(&mut self) {
         match self {
             Values::Int32(values) => values.push(0),
@@ -132,58 +159,32 @@ fn saturated(n: i64) -> i32 {
 /// Texts repeat from row to row: each is held once, and how often it follows itself is counted.
 #[derive(Default)]
 struct Texts {
-    runs: Vec<(ByteArray, usize)>,
-    known: HashMap<String, ByteArray>,
+    runs: Vec<(Name, usize)>,
+    known: HashSet<Name>,
 }
 
 impl Texts {
     fn push(&mut self, text: &str, more: usize) {
-        match self.runs.last_mut().filter(|(last, _)| last.data() == text.as_bytes()) {
-            Some((_, times)) => *times += more,
-            None => self.runs.push((shared(&mut self.known, text), more)),
+        if let Some((_, times)) = self.runs.last_mut().filter(|(last, _)| last == text) {
+            *times += more;
+            return;
         }
-    }
-
-    /// Writes all texts of a column without missing ones; none is left. What follows itself is written from one block.
-    fn write(&mut self, writer: &mut SerializedColumnWriter) -> Result<(), ParquetError> {
-        self.known.clear();
-        let mut block = Vec::with_capacity(2 * BLOCK);
-        for (text, mut times) in self.runs.drain(..) {
-            if times > BLOCK {
-                write::<ByteArrayType>(writer, &mut block, None)?;
-                block.resize(BLOCK, text.clone());
-                while times > BLOCK {
-                    writer.typed::<ByteArrayType>().write_batch(&block, None, None)?;
-                    times -= BLOCK;
-                }
-                block.clear();
-            }
-            block.extend(std::iter::repeat_n(text, times));
-            if block.len() > BLOCK {
-                write::<ByteArrayType>(writer, &mut block, None)?;
-            }
-        }
-        write::<ByteArrayType>(writer, &mut block, None)
+        let known = self.known.get(text).cloned().unwrap_or_else(|| Name::from(text));
+        self.known.insert(known.clone());
+        self.runs.push((known, more));
     }
 
     /// All texts in order; none is left.
     fn take(&mut self) -> Vec<ByteArray> {
-        self.known.clear();
+        let made: HashMap<Name, ByteArray> =
+            self.known.drain().map(|text| (text.clone(), ByteArray::from(text.as_str()))).collect();
         let mut texts = Vec::with_capacity(self.runs.iter().map(|(_, times)| times).sum());
         for (text, times) in self.runs.drain(..) {
+            let text = made.get(&text).cloned().unwrap_or_default();
             texts.extend(std::iter::repeat_n(text, times));
         }
         texts
     }
-}
-
-fn shared(known: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
-    if let Some(held) = known.get(text) {
-        return held.clone();
-    }
-    let held = ByteArray::from(text);
-    known.insert(text.into(), held.clone());
-    held
 }
 
 fn write<T: DataType>(

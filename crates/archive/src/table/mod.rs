@@ -8,6 +8,7 @@
 mod buffer;
 mod declare;
 mod read;
+mod repeats;
 mod write;
 
 pub(crate) use buffer::{Cells, Item};

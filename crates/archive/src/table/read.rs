@@ -1,6 +1,5 @@
 //! Reading whole columns of a table, each typed, without rows in between.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +14,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use perflab_model::Name;
 use perflab_model::trace::Sparse;
 
-use super::{COLUMNS_KEY, Declaration};
+use super::{COLUMNS_KEY, Declaration, repeats};
 use crate::ArchiveError;
 
 /// A table that is open for reading.
@@ -78,29 +77,41 @@ impl TableReader {
         self.required::<BoolType>(name)
     }
 
-    /// A text column; each text is made into `T` from its characters.
-    pub(crate) fn text<T>(&self, name: &str, make: impl Fn(&str) -> T) -> Result<Vec<T>, ArchiveError> {
-        let read = self.required::<ByteArrayType>(name)?;
-        read.iter()
-            .map(|bytes| Ok(make(bytes.as_utf8().map_err(ArchiveError::damaged(&self.path))?)))
-            .collect()
+    /// A text column; each text is made into `T` from its characters, once for as often as it follows itself.
+    pub(crate) fn text<T: Clone>(
+        &self,
+        name: &str,
+        make: impl Fn(&str) -> T,
+    ) -> Result<Vec<T>, ArchiveError> {
+        let repeats = self.repeats(name)?.into_iter();
+        Ok(repeats.flat_map(|(text, times)| std::iter::repeat_n(make(&text), times)).collect())
     }
 
-    /// A text column whose texts repeat: each is made once and shared.
-    pub(crate) fn names(&self, name: &str) -> Result<Vec<Name>, ArchiveError> {
-        let (mut known, mut last) = (HashSet::<Name>::new(), Name::default());
-        let mut shared = |text: &str| {
-            if last != text {
-                last = known.get(text).cloned().unwrap_or_else(|| Name::from(text));
-                known.insert(last.clone());
+    /// A text column whose texts repeat: each is made once a row group and shared.
+    pub(crate) fn names(&self, name: &str) -> Result<impl Iterator<Item = Name> + use<>, ArchiveError> {
+        let repeats = self.repeats(name)?.into_iter();
+        Ok(repeats.flat_map(|(name, times)| std::iter::repeat_n(name, times)))
+    }
+
+    /// The texts of a column without missing cells, and how often each follows itself.
+    pub(crate) fn repeats(&self, name: &str) -> Result<Vec<(Name, usize)>, ArchiveError> {
+        let index = self.index::<ByteArrayType>(name)?;
+        let (mut found, mut rows): (Vec<(Name, usize)>, usize) = (Vec::new(), 0);
+        let mut take = |text: &Name, times: usize| {
+            rows += times;
+            match found.last_mut().filter(|(last, _)| last == text) {
+                Some((_, before)) => *before += times,
+                None => found.push((text.clone(), times)),
             }
-            last.clone()
         };
-        let read = self.required::<ByteArrayType>(name)?;
-        let text = |bytes: &parquet::data_type::ByteArray| {
-            Ok(shared(bytes.as_utf8().map_err(ArchiveError::damaged(&self.path))?))
-        };
-        read.iter().map(text).collect()
+        let read = guarded(|| {
+            self.groups.clone().try_for_each(|group| {
+                let mut pages = self.reader.get_row_group(group)?.get_column_page_reader(index)?;
+                repeats::read(pages.as_mut(), &mut take)
+            })
+        });
+        read.map_err(|error| self.damaged(&format!("column `{name}`: {error}")))?;
+        if rows == self.rows() { Ok(found) } else { Err(self.uneven(name, rows)) }
     }
 
     pub(crate) fn optional_int32(&self, name: &str) -> Result<Vec<Option<i32>>, ArchiveError> {
@@ -139,7 +150,11 @@ impl TableReader {
         if values.len() == self.rows() {
             return Ok(values);
         }
-        Err(self.damaged(&format!("column `{name}` has {} cells in {} rows", values.len(), self.rows())))
+        Err(self.uneven(name, values.len()))
+    }
+
+    fn uneven(&self, name: &str, cells: usize) -> ArchiveError {
+        self.damaged(&format!("column `{name}` has {cells} cells in {} rows", self.rows()))
     }
 
     fn optional<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ArchiveError> {

@@ -14,7 +14,7 @@ use perflab_model::FORMAT_VERSION;
 
 use super::buffer::{Buffer, Cells, Item};
 use super::declare::{Declaration, Stored, schema};
-use super::{COLUMNS_KEY, FORMAT_KEY};
+use super::{COLUMNS_KEY, FORMAT_KEY, repeats};
 use crate::ArchiveError;
 
 /// Cells that are held before a row group is written: about 5 MB, however many columns there are.
@@ -101,11 +101,17 @@ impl TableWriter {
     }
 
     fn row_group(&mut self) -> Result<(), ParquetError> {
+        let columns = self.writer.schema_descr().columns().to_vec();
         let mut group = self.writer.next_row_group()?;
-        for buffer in &mut self.buffers {
-            let Some(mut column) = group.next_column()? else { break };
-            buffer.flush(&mut column)?;
-            column.close()?;
+        for (buffer, column) in self.buffers.iter_mut().zip(columns) {
+            let repeats =
+                buffer.repeats().map(|runs| repeats::write(&mut group, column, runs)).transpose()?;
+            if repeats.is_some() {
+                buffer.clear();
+            } else if let Some(mut column) = group.next_column()? {
+                buffer.flush(&mut column)?;
+                column.close()?;
+            }
         }
         group.close().map(drop)
     }

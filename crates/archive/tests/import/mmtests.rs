@@ -254,6 +254,44 @@ fn netperf_is_read_with_its_own_units() {
     assert!(imported.took.iter().any(|took| note(&took)));
 }
 
+/// netperf and STREAM as they print themselves: warnings and interim results are no results.
+#[test]
+fn what_netperf_and_stream_print_is_read() {
+    let bench = Bench::new();
+    let record = record(&bench.import(&recorded("streams-current")));
+    let last = |log: &str, numbers: usize| -> Vec<f64> {
+        let text = |iteration| text(&recorded("streams-current").join(iteration).join(log));
+        let result = |line: &&str| {
+            line.split_whitespace().count() == numbers && !line.contains(|c: char| c.is_ascii_alphabetic())
+        };
+        let value = |text: String| {
+            text.lines().rfind(result).unwrap().split_whitespace().last().unwrap().parse().unwrap()
+        };
+        ["iter-0", "iter-1"].map(|iteration| value(text(iteration))).to_vec()
+    };
+    for (case, metric, log, numbers) in [
+        ("netperf-tcp size=64", "tcpstream-send", "netperf-tcp/logs/TCP_STREAM-64", 5),
+        ("netperf-tcp size=1024", "tcpstream-send", "netperf-tcp/logs/TCP_STREAM-1024", 5),
+        ("netperf-udp size=1024", "udpstream-send", "netperf-udp/logs/UDP_STREAM-1024", 6),
+        ("netperf-udp size=1024", "udpstream-recv", "netperf-udp/logs/UDP_STREAM-1024", 4),
+        ("netperf-rr size=1", "tcprr-send", "netperf-rr/logs/TCP_RR-1", 6),
+    ] {
+        let theirs = [1, 2, 3].map(|n| last(&format!("{log}.{n}"), numbers));
+        let theirs: Vec<f64> = (0..2).flat_map(|boot| theirs.iter().map(move |one| one[boot])).collect();
+        assert_eq!(values(&record, case, metric), theirs, "{case} {metric}");
+    }
+    assert_eq!(samples(&record, "netperf-rr size=1", "tcprr-send")[0].unit.0, "kbit/s");
+    let old = self::record(&bench.import(&recorded("streams-2020")));
+    for (record, layout, log) in
+        [(&record, "streams-current", "benchlog-2-_-"), (&old, "streams-2020", "stream-")]
+    {
+        let ending = if log == "stream-" { ".log" } else { "" };
+        let logs = [1, 2, 3].map(|n| format!("stream/logs/{log}{n}{ending}"));
+        let logs: Vec<&str> = logs.iter().map(String::as_str).collect();
+        assert_eq!(values(record, "stream threads=2", "Triad"), words(layout, &logs, "Triad:", 1));
+    }
+}
+
 /// Times of loadfiles as MMTests' own dbench prints them, after `benchlog-loadfile-CLIENTS` of its parser.
 #[test]
 fn times_of_loadfiles_are_values_of_one_execution() {

@@ -173,6 +173,52 @@ fn phoronix() {
     assert!(messages(&imported)[0].contains("on linux-6.18 has the result ``"));
 }
 
+/// Text behind the JSON, several reports of one execution, and counters that were written to a terminal.
+#[test]
+fn other_ways_to_write_the_same() {
+    let bench = Bench::new();
+    let text = fs::read_to_string(recorded("fio.json")).unwrap();
+    let file = |name: &str, text: String| bench.write(name, text);
+    let plain = bench.import(&file("fio.json", text.clone())).run.record().unwrap();
+    let later = text.replace("\"iops\" : ", "\"iops\" : 1");
+    let after = bench.import(&file("both.json", format!("{text}\na: (groupid=0, jobs=1): err= 0\n")));
+    let last = bench.import(&file("every.json", format!("{later}{later}{text}")));
+    for imported in [&after, &last] {
+        let values = |record: &RunRecord| record.samples.iter().map(|one| one.value).collect::<Vec<_>>();
+        assert_eq!(values(&imported.run.record().unwrap()), values(&plain));
+    }
+    assert!(messages(&last).iter().any(|message| message.contains("the last, which holds the others")));
+    let other = Bench::new();
+    let refused = other.refused(&other.write("cut.json", format!("{text}{}", &text[..text.len() / 2])));
+    assert!(refused.contains("it is no whole JSON"), "{refused}");
+    let counters = fs::read_to_string(recorded("perf-stat.csv")).unwrap();
+    let headless: String =
+        counters.lines().filter(|line| line.contains(',')).map(|line| format!("{line}\n")).collect();
+    let imported = bench.import(&file("terminal.csv", headless));
+    assert_eq!(imported.kind, Kind::PerfStat);
+    assert_eq!(imported.took[0].rows_read, 4);
+}
+
+/// What the suite itself wrote: every run of each result, at the time that it names.
+#[test]
+fn phoronix_recorded() {
+    let (imported, record) = import(&Bench::new(), "phoronix.xml", Kind::Phoronix);
+    let text = fs::read_to_string(recorded("phoronix.xml")).unwrap();
+    let mut raws = text.lines().filter_map(|line| {
+        line.trim().strip_prefix("<RawString>")?.strip_suffix("</RawString>").map(str::to_owned)
+    });
+    for system in ["before", "after"] {
+        let case = format!("local/sysbench-cpu-1.0.0 test=Threads: 1 system={system}");
+        let theirs: Vec<f64> = raws.next().unwrap().split(':').map(|word| word.parse().unwrap()).collect();
+        assert_eq!(values(&record, &case, "result"), theirs);
+        let meant = ("Events Per Second", Direction::Higher);
+        assert_eq!(meaning(samples(&record, &case, "result")[0]), meant);
+    }
+    // 2026-11-22 01:55:59
+    assert_eq!(record.manifest.anchor.realtime.0, 1_795_312_559_000_000_000);
+    assert!(messages(&imported)[0].contains("taken as UTC"), "{:?}", messages(&imported));
+}
+
 #[test]
 fn sar() {
     let bench = Bench::new();
@@ -233,6 +279,7 @@ fn documents_that_are_cut_off_are_named() {
         "pyperf.json",
         "sar.json",
         "composite.xml",
+        "phoronix.xml",
         "stats.json",
     ] {
         let text = fs::read_to_string(recorded(name)).unwrap();

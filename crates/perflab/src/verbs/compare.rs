@@ -6,6 +6,7 @@ use perflab_analyze::{
     Comparison, Gate, Options, Side, Statistic, benchstat, compare, compare_by_factor, interactions, lkp,
     mmtests, recap,
 };
+use perflab_model::Outcome;
 use perflab_present::table;
 
 use crate::arguments::{self, StyleName};
@@ -98,8 +99,17 @@ fn side_of(
 ) -> anyhow::Result<Side> {
     match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
         Some(wanted) => monitor::side(archive, name, wanted),
-        None => sides::side(archive, name),
+        None => sides::side(archive, name).map(failures_only),
     }
+}
+
+/// Iterations that ended well say nothing here, and those of many runs are a fifth of the memory.
+fn failures_only(mut side: Side) -> Side {
+    for run in &mut side.runs {
+        run.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
+        run.iterations.shrink_to_fit();
+    }
+    side
 }
 
 fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use perflab_archive::import::{Imported, Kind, Options, import_several};
 use perflab_archive::{Took, import as import_portable, is_portable};
 use perflab_model::Bytes;
@@ -82,8 +82,11 @@ fn warn(context: &Context, imported: &Imported) {
         }
     }
     if imported.took.len() <= LISTED {
-        let notes = imported.took.iter().flat_map(|took| took.notes.iter().map(move |note| (took, note)));
-        notes.for_each(|(took, note)| context.say(format!("{}: {note}", took.name())));
+        // A file that became several series says each of its notes once.
+        let notes =
+            imported.took.iter().flat_map(|took| took.notes.iter().map(move |note| (took.name(), note)));
+        let notes: IndexSet<(String, &String)> = notes.collect();
+        notes.into_iter().for_each(|(name, note)| context.say(format!("{name}: {note}")));
     }
 }
 

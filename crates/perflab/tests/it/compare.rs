@@ -1,5 +1,7 @@
 //! Comparisons from the outside: verdicts, formats, exit codes.
 
+use std::fs;
+
 use crate::laboratory::Laboratory;
 
 fn two() -> Laboratory {
@@ -209,4 +211,25 @@ fn what_cannot_be_compared_is_named() {
     let said = laboratory.run(&["compare", "many", "other"]);
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("speed [ops/s]") && said.err.contains("speed [kops/s]"), "{}", said.err);
+}
+
+/// Rows of `--style lkp` are rows that lkp itself prints for the same files (`tests/data/lkp`), but for a mean of 0.
+#[test]
+fn rows_in_the_style_of_lkp_are_its_own() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lkp");
+    let laboratory = Laboratory::new();
+    for label in ["before", "after"] {
+        let file = format!("{data}/{label}.json");
+        laboratory.good(&["import", &file, "--kind", "lkp-stats", "--label", label]);
+    }
+    let said = laboratory.good(&["compare", "before", "after", "--style", "lkp"]);
+    let theirs = fs::read_to_string(format!("{data}/printed.txt")).unwrap();
+    let theirs: Vec<&str> = theirs.lines().map(str::trim_end).collect();
+    let ours: Vec<&str> = said.out.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(ours.len(), 12, "four lines of head, eight rows: {}", said.out);
+    for line in ours {
+        let from_zero = line.contains("slabinfo.dentry.active_objs") && line.contains("n/a");
+        assert!(from_zero || theirs.contains(&line), "{line}\n{}", theirs.join("\n"));
+    }
+    assert!(said.out.contains("lkp would divide by 1e-100"), "{}", said.out);
 }

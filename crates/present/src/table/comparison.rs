@@ -74,18 +74,23 @@ fn table(comparison: &Comparison, width: Option<usize>, on: bool) -> Vec<String>
     lines.extend(layout.unwrap_or_else(|| stacked::lines(comparison, &rows, text_width, on)));
     lines.push(String::new());
     if left_out > 0 {
-        let text = format!("{left_out} explanatory rows with less to say are left out: --format csv has all");
+        let text = format!(
+            "{left_out} explanatory rows with less to say are left out: --metric explanatory shows all"
+        );
         lines.extend(advice::wrapped(&text, text_width, "", "  ").iter().map(|line| colour::dim(line, on)));
     }
     lines.extend(advice::wrapped(&tally(comparison), text_width, "", "  "));
     lines
 }
 
-/// The rows of a table and how many it leaves out: primary rows all, then the explanatory rows of each case with
-/// the largest change against the width of its interval.
+/// The rows of a table and how many it leaves out: all where metrics were chosen, else primary rows all, then the
+/// explanatory rows of each case with the largest change against the width of its interval.
 fn shown(comparison: &Comparison) -> (Vec<&Row>, usize) {
     let groups = comparison.rows.chunk_by(|a, b| a.subject == b.subject);
-    let rows: Vec<&Row> = groups.flat_map(most_telling).collect();
+    let rows: Vec<&Row> = match comparison.chosen {
+        true => comparison.rows.iter().collect(),
+        false => groups.flat_map(most_telling).collect(),
+    };
     let left_out = comparison.rows.len() - rows.len();
     (rows, left_out)
 }

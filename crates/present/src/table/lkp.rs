@@ -5,9 +5,16 @@ use perflab_analyze::lkp::{LkpRow, LkpTable};
 use super::advice::wrapped;
 use super::format::{Format, TableError};
 use super::grid::{Cell, Column, Grid};
-use super::number::significant;
 
 const TEXT_WIDTH: usize = 100;
+/// Means from here on have no decimals,
+const LARGE: f64 = 1e3;
+/// and above this are told with an exponent.
+const LARGEST: f64 = 1e8;
+/// Changes from here on, in percent, are told with an exponent.
+const LARGE_CHANGE: f64 = 1e5;
+/// Deviations up to this, in percent, are left out.
+const SMALL_SPREAD: f64 = 2.0;
 
 /// The tables, one a candidate.
 ///
@@ -38,19 +45,40 @@ pub fn render_lkp(tables: &[LkpTable], format: Format) -> Result<String, TableEr
 
 fn line(row: &LkpRow) -> String {
     let change = match (row.change, row.baseline.zip(row.candidate)) {
+        (Some(change), _) if row.absolute => format!("{change:+.1} "),
+        (Some(change), _) if change.abs() >= LARGE_CHANGE => format!("{}%", exponent(change, 1, "+")),
         (Some(change), _) => format!("{change:+.1}%"),
-        (None, Some(_)) => "n/a".into(),
-        (None, None) => "missing".into(),
+        (None, Some(_)) => "n/a ".into(),
+        (None, None) => "missing ".into(),
     };
-    format!("{} {change:>11} {}  {}", side(row.baseline), side(row.candidate), row.name)
+    format!("{}{change:>11} {}  {}", side(row.baseline), side(row.candidate), row.name)
 }
 
-/// `     14567 ±  3%`, the deviation left out below one per cent, as lkp does.
+/// `     14567 ±  3%`, the deviation cut to a whole number and left out up to 2 %, as lkp does.
 fn side(side: Option<(f64, Option<f64>)>) -> String {
     let Some((mean, spread)) = side else { return format!("{:>10}{:6}", "n/a", "") };
-    let spread =
-        spread.filter(|spread| *spread >= 0.5).map_or("      ".into(), |spread| format!(" ±{spread:3.0}%"));
-    format!("{:>10}{spread}", significant(mean))
+    let spread = spread.filter(|spread| *spread > SMALL_SPREAD);
+    let spread = spread.map_or("      ".into(), |spread| format!(" ±{:3.0}%", spread.floor()));
+    format!("{:>10}{spread}", figure(mean))
+}
+
+/// A mean as lkp prints it: two decimals, above 1,000 none (what stands behind the point is cut off), above 10⁸ four digits.
+fn figure(mean: f64) -> String {
+    match mean.abs() {
+        ..LARGE => format!("{mean:.2}"),
+        ..=LARGEST => format!("{:.0}", mean.floor()),
+        _ => exponent(mean, 3, ""),
+    }
+}
+
+/// `1.235e+08`: zeros at the end of the digits are left out.
+fn exponent(number: f64, decimals: usize, sign: &str) -> String {
+    let text =
+        if sign.is_empty() { format!("{number:.decimals$e}") } else { format!("{number:+.decimals$e}") };
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
+    format!("{digits}e{sign}{power:0>2}")
 }
 
 fn grid(tables: &[LkpTable]) -> Grid {

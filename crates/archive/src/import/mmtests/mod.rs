@@ -9,6 +9,7 @@ mod fio;
 mod folder;
 mod hackbench;
 mod machine;
+mod memtier;
 mod monitors;
 mod netperf;
 mod open;

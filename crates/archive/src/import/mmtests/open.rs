@@ -17,7 +17,8 @@ use super::bench::Bench;
 use super::folder::{Folder, natural};
 use super::timestamps::{Test, Timestamps};
 use super::{
-    dbench, fio, hackbench, machine, monitors, netperf, perfpipe, pgbench, redis, stream, sysbench, times,
+    dbench, fio, hackbench, machine, memtier, monitors, netperf, perfpipe, pgbench, redis, stream, sysbench,
+    times,
 };
 use crate::ArchiveError;
 
@@ -34,7 +35,7 @@ pub(super) const BENCHMARKS: &[(&str, Parser)] = &[
     ("sysbench", sysbench::read),
     ("dbench", dbench::read),
     ("tbench", dbench::read),
-    ("redis-memtier", |_, _| Ok(())),
+    ("redis-memtier", memtier::read),
     ("redis", redis::read),
     ("perfpipe", perfpipe::read),
     ("fio", fio::read),
@@ -68,7 +69,8 @@ fn iterations(path: &Path) -> Vec<PathBuf> {
     let numbered =
         |folder: &PathBuf| name(folder).strip_prefix("iter-").is_some_and(|n| n.parse::<u32>().is_ok());
     let found: Vec<PathBuf> = folders(path).into_iter().filter(numbered).collect();
-    let alone = || ["", ".gz", ".xz"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file());
+    let alone =
+        || ["", ".gz", ".xz", ".zst"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file());
     if found.is_empty() && alone() { vec![path.into()] } else { found }
 }
 

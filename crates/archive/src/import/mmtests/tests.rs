@@ -29,6 +29,10 @@ const LOGS: &[(&str, &str)] = &[
     ("pgbench-transactions-1.log", "1700000000 159 97 8\n1700000001 160 97 8\n"),
     ("fio.log", "3;fio-3.33;job;0;0;640;160000\n"),
     ("fio_lat.1.log", "0, 420136, 0, 65536, 0\n1, 99, 1, 4096\n"),
+    (
+        "benchlog-4-1",
+        "Type Ops/sec Hits/sec Misses/sec Avg. Latency KB/sec\nTotals 52011.41 --- 47278.84 3.84 2089.4\n",
+    ),
     ("time-4-1", "0.05user 0.12system 0:01.50elapsed 11%CPU\n"),
 ];
 

@@ -31,7 +31,11 @@ impl Document {
         let mut seen = 0;
         while let Ok(Some(line)) = lines.next() {
             let text = line.text.trim_start();
-            if text.starts_with(['{', '[']) || BEGINNINGS.iter().any(|begin| text.starts_with(begin)) {
+            let counter = seen == 0 && super::perf_stat::is_counter(text);
+            if counter
+                || text.starts_with(['{', '['])
+                || BEGINNINGS.iter().any(|begin| text.starts_with(begin))
+            {
                 return true;
             }
             seen += line.text.len() + 1;
@@ -98,10 +102,28 @@ fn json(text: &str) -> Result<Value, Fault> {
     }
     let body = begin.and_then(|begin| text.get(begin..)).ok_or_else(|| Fault::new("it is no JSON"))?;
     let skipped = text.get(..before).map_or(0, |before| before.lines().count());
-    serde_json::from_str(body).map_err(|error| Fault {
+    let fault = |error: serde_json::Error| Fault {
         line: Some((skipped + error.line()) as u64),
         reason: format!("it is no whole JSON: {error}"),
-    })
+    };
+    serde_json::from_str(body).or_else(|error| last_report(body).ok_or_else(|| fault(error)))
+}
+
+/// fio, asked for several formats, writes text behind its JSON; asked for a report every few seconds, a document each, of
+/// which the last holds what the others do.
+fn last_report(body: &str) -> Option<Value> {
+    let mut documents = serde_json::Deserializer::from_str(body).into_iter::<Value>();
+    let mut last = None;
+    loop {
+        match documents.next() {
+            Some(Ok(document)) => last = Some(document.get("fio version").is_some().then_some(document)?),
+            Some(Err(_)) => {
+                let rest = body.get(documents.byte_offset()..)?.trim_start();
+                return last.filter(|_| !rest.starts_with(['{', '[']));
+            }
+            None => return last,
+        }
+    }
 }
 
 /// A finite number.

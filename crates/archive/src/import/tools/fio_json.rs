@@ -29,6 +29,11 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
     if let Some(version) = document.member("fio version").and_then(Value::as_str) {
         story.facts.add("import.version", version, "fio version");
     }
+    if document.text.matches("\"fio version\"").nth(1).is_some() {
+        took.note(
+            "it holds reports of one execution every few seconds: the last, which holds the others, is taken",
+        );
+    }
     let jobs = [document.list("jobs"), document.list("client_stats")].concat();
     if jobs.is_empty() {
         return Err(Fault::new("it has no `jobs`"));

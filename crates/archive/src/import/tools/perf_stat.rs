@@ -31,9 +31,19 @@ struct Counter {
     running: Option<f64>,
 }
 
+/// Whether a line is a counter in separated fields: what perf wrote to a terminal has no head.
+pub(super) fn is_counter(text: &str) -> bool {
+    let sound = |counter: Counter| {
+        let share = counter.running.is_some_and(|share| (0.0..=100.0).contains(&share));
+        share && !counter.event.contains(' ')
+    };
+    !text.starts_with('{') && parse(text, true).and_then(Result::ok).is_some_and(sound)
+}
+
 pub(super) fn looks(document: &Document) -> bool {
     let mut lines = document.lines().filter(|(_, text, _)| !text.trim().is_empty() && !text.starts_with('#'));
-    lines.next().is_some_and(|(_, text, whole)| parse(text, whole).is_some_and(|counter| counter.is_ok()))
+    let first = lines.next().filter(|(_, text, _)| !text.starts_with("Benchmark"));
+    first.is_some_and(|(_, text, whole)| parse(text, whole).is_some_and(|counter| counter.is_ok()))
 }
 
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {

@@ -2,7 +2,9 @@
 //! as comparing them is what such a file is for.
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Value as Parameter};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use perflab_model::{Direction, Nanos, Value as Parameter};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
@@ -29,18 +31,30 @@ impl Test {
 }
 
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
-    let (tests, title) = parse(&document.text)?;
+    let Suite { tests, title, begun } = parse(&document.text)?;
     if let Some(title) = title {
         story.title = format!("Phoronix {title}");
+    }
+    if begun.is_some() {
+        story.begun = begun;
+        took.note("its times name no zone: taken as UTC");
     }
     tests.iter().for_each(|test| one(test, story, took));
     Ok(Vec::new())
 }
 
-/// All results, and the title of the whole.
-fn parse(text: &str) -> Result<(Vec<Test>, Option<String>), Fault> {
+/// The whole file.
+#[derive(Debug, Default)]
+struct Suite {
+    tests: Vec<Test>,
+    title: Option<String>,
+    /// When its first system was tested.
+    begun: Option<Nanos>,
+}
+
+fn parse(text: &str) -> Result<Suite, Fault> {
     let mut reader = Reader::from_str(text);
-    let (mut path, mut tests, mut title) = (Vec::<String>::new(), Vec::<Test>::new(), None);
+    let (mut path, mut suite) = (Vec::<String>::new(), Suite::default());
     let mut held = String::new();
     loop {
         let event = reader.read_event();
@@ -52,16 +66,16 @@ fn parse(text: &str) -> Result<(Vec<Test>, Option<String>), Fault> {
             Event::Start(tag) => {
                 path.push(tag.name().as_ref().to_owned());
                 held.clear();
-                begin(&path, &mut tests);
+                begin(&path, &mut suite.tests);
             }
             Event::Text(part) => held.push_str(&part),
             Event::CData(part) => held.push_str(&part),
             Event::GeneralRef(name) => held.push_str(entity(&name)),
             Event::End(_) => {
-                end(&path, std::mem::take(&mut held), &mut tests, &mut title);
+                end(&path, std::mem::take(&mut held), &mut suite);
                 path.pop();
             }
-            Event::Eof if path.is_empty() => return Ok((tests, title)),
+            Event::Eof if path.is_empty() => return Ok(suite),
             Event::Eof => {
                 let open = path.join("/");
                 return Err(fault(format!("it ends inside of {open}: it is cut off"), text.len() as u64));
@@ -96,10 +110,11 @@ fn begin(path: &[String], tests: &mut Vec<Test>) {
     }
 }
 
-fn end(path: &[String], text: String, tests: &mut [Test], title: &mut Option<String>) {
+fn end(path: &[String], text: String, Suite { tests, title, begun }: &mut Suite) {
     let text = text.trim().to_owned();
     match place(path)[..] {
         ["Generated", "Title"] => *title = Some(text),
+        ["System", "TimeStamp"] => *begun = begun.iter().copied().chain(time(&text)).min(),
         ["Result", name] if name != "Data" => {
             tests.last_mut().into_iter().for_each(|test| drop(test.fields.insert(name.into(), text.clone())));
         }
@@ -109,6 +124,12 @@ fn end(path: &[String], text: String, tests: &mut [Test], title: &mut Option<Str
         }
         _ => {}
     }
+}
+
+/// `2026-11-22 01:55:59`
+fn time(text: &str) -> Option<Nanos> {
+    let time = DateTime::strptime("%Y-%m-%d %H:%M:%S", text).ok()?.to_zoned(TimeZone::UTC).ok()?;
+    u64::try_from(time.timestamp().as_nanosecond()).ok().map(Nanos)
 }
 
 fn one(test: &Test, story: &mut Story, took: &mut Took) {
