@@ -280,6 +280,8 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
     let (resident, said) = once();
     assert!(resident < 1000 << 12, "{resident}: {said}");
     assert_eq!(setting(), before, "the kernel counts waiting as it did before");
+}
+
 /// Started from copies on another disk: what is read comes from there, and nothing of it after reading ahead.
 #[test]
 fn a_program_is_started_from_copies_of_its_packages() {
