@@ -32,7 +32,7 @@ pub struct Shape {
     pub standing: Standing,
     /// The figures here.
     pub now: String,
-    /// Why it may differ, or how to measure it; empty where nothing needs to be said.
+    /// Why it fails, or is not measured; empty where nothing needs to be said.
     pub why: &'static str,
 }
 
@@ -165,7 +165,7 @@ fn turns() -> Shape {
 }
 
 fn why(standing: Standing, reason: &'static str) -> &'static str {
-    if matches!(standing, Standing::Fails | Standing::Unclear) { reason } else { "" }
+    if standing == Standing::Fails { reason } else { "" }
 }
 
 /// Whether one way takes less time than another, and the ratio of both in words.

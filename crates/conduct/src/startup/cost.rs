@@ -27,7 +27,8 @@ impl Cost {
         let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
         let counts =
             fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1");
-        let delay_ticks = counts.then(|| group.iter().map(|process| delay(process)).sum());
+        let now = uptime().unwrap_or(0);
+        let delay_ticks = counts.then(|| group.iter().map(|process| delay(process, now)).sum());
         Cost { major_faults, delay_ticks, reads }
     }
 }
@@ -41,10 +42,21 @@ fn group(leader: u32) -> Vec<PathBuf> {
     processes.filter(is_member).collect()
 }
 
-/// Hundredths of a second that all threads of a process waited for disks.
-fn delay(process: &Path) -> u64 {
+/// Hundredths of a second that all threads of a process waited for disks. A wait that is longer than its thread's life is none:
+/// the kernel tells the time since boot where counting was switched on in the middle of a wait.
+fn delay(process: &Path, now: u64) -> u64 {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
-    threads.filter_map(|thread| Stat::read(&thread.path().join("stat"))?.number(42)).sum()
+    let waited = |stat: Stat| {
+        let life = now.saturating_sub(stat.number(22)?);
+        stat.number(42).filter(|wait| *wait <= life)
+    };
+    threads.filter_map(|thread| waited(Stat::read(&thread.path().join("stat"))?)).sum()
+}
+
+/// Hundredths of a second since boot.
+fn uptime() -> Option<u64> {
+    let text = fs::read_to_string("/proc/uptime").ok()?;
+    text.split_whitespace().next()?.replace('.', "").parse().ok()
 }
 
 /// `/proc/PID/stat` (`man 5 proc`).

@@ -308,7 +308,9 @@ fn a_program_is_started_from_copies_of_its_packages() {
     };
     let (cold, ahead) = (document("none"), document("sync"));
     assert!(cold["requests"].as_u64() >= Some(4) && cold["resident-before"] == 0, "{cold}");
-    assert!(ahead["requests"].as_u64() < Some(2) && ahead["prefetch"].as_f64() > Some(0.0), "{ahead}");
+    // A directory that came with others may be left, of a program that reads megabytes.
+    let left = |document: &Value| document["read"].as_u64().unwrap();
+    assert!(20 * left(&ahead) < left(&cold) && ahead["prefetch"].as_f64() > Some(0.0), "{cold}: {ahead}");
     assert!(
         image.place().join("files/usr/bin/hostname").is_file()
             || image.place().join("files/bin/hostname").is_file()
