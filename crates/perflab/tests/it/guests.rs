@@ -174,8 +174,9 @@ fn cut(step: &Step) {
     for order in [r#"{"execute": "qmp_capabilities"}"#, backend] {
         writeln!(monitor.get_mut(), "{order}").unwrap();
         line.clear();
-        monitor.read_line(&mut line).unwrap();
-        assert!(line.contains("return"), "{line}");
+        // perflab may have ended the lost guest before its answer is read.
+        let answered = monitor.read_line(&mut line).is_ok_and(|bytes| bytes > 0);
+        assert!(line.contains("return") || !answered && order == backend, "{line}");
     }
 }
 
