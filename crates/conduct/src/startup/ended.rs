@@ -21,6 +21,8 @@ use super::{StartError, Until};
 const TRY: Duration = Duration::from_millis(1);
 /// As much of the output as is kept.
 const KEPT: usize = 64 << 10;
+/// How long a pipe may stay open behind a process that has ended: what it inherited may still write there.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A sign, and when it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub(super) struct Watch {
     inotify: Option<rustix::fd::OwnedFd>,
     windows: Option<Windows>,
     output: Arc<Mutex<String>>,
+    /// pipes of the process that are still read
+    open: usize,
 }
 
 impl Watch {
@@ -86,7 +90,7 @@ impl Watch {
         }
         let (tell, signs) = channel();
         let (until, output) = (until.clone(), Arc::default());
-        Ok(Watch { until, tell, signs, folder, notify, inotify, windows, output })
+        Ok(Watch { until, tell, signs, folder, notify, inotify, windows, output, open: 0 })
     }
 
     /// What the process is to find in its environment.
@@ -149,12 +153,12 @@ impl Watch {
     }
 
     /// The first sign that decides, or none in `limit`.
-    pub(super) fn wait(&self, limit: Nanos) -> Seen {
+    pub(super) fn wait(&mut self, limit: Nanos) -> Seen {
         let end = perflab_observe::monotonic_now().0.saturating_add(limit.0);
         loop {
             let left = Duration::from_nanos(end.saturating_sub(perflab_observe::monotonic_now().0));
             match self.signs.recv_timeout(left) {
-                Ok((Sign::Silence, _)) => {}
+                Ok((Sign::Silence, _)) => self.open -= 1,
                 // A line may have been written right before the end, and be read right after it.
                 Ok((Sign::Exit, at)) if matches!(self.until, Until::Line(_)) => return self.last_words(at),
                 Ok((sign, at)) => return Seen { at, sign: Some(sign) },
@@ -165,17 +169,26 @@ impl Watch {
         }
     }
 
-    fn last_words(&self, exit: Nanos) -> Seen {
-        while let Ok((sign, at)) = self.signs.recv_timeout(Duration::from_millis(200)) {
-            if sign == Sign::Wanted {
-                return Seen { at, sign: Some(sign) };
-            }
-        }
-        Seen { at: exit, sign: Some(Sign::Exit) }
+    fn last_words(&mut self, exit: Nanos) -> Seen {
+        let wanted = self.until_silence().map(|at| Seen { at, sign: Some(Sign::Wanted) });
+        wanted.unwrap_or(Seen { at: exit, sign: Some(Sign::Exit) })
     }
 
-    /// What it printed so far.
-    pub(super) fn output(&self) -> String {
+    /// Waits until everything is read that an ended process has printed; when the sign came after all.
+    fn until_silence(&mut self) -> Option<Nanos> {
+        while self.open > 0 {
+            match self.signs.recv_timeout(LAST_WORDS).ok()? {
+                (Sign::Wanted, at) => return Some(at),
+                (Sign::Silence, _) => self.open -= 1,
+                (Sign::Exit, _) => {}
+            }
+        }
+        None
+    }
+
+    /// What it printed, all of it if it has ended.
+    pub(super) fn output(mut self) -> String {
+        self.until_silence();
         self.output.lock().map_or_else(|_| String::new(), |output| output.clone())
     }
 
@@ -199,7 +212,8 @@ impl Watch {
         });
     }
 
-    fn read(&self, from: impl Read + Send + 'static, wanted: Option<String>) {
+    fn read(&mut self, from: impl Read + Send + 'static, wanted: Option<String>) {
+        self.open += 1;
         let output = Arc::clone(&self.output);
         self.tell(move |tell| {
             for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::image::Image;
+use crate::image::{Image, no_image};
 use crate::laboratory::{Laboratory, is_root, skip};
 
 /// Every sign, seen on a program that gives it and goes on: it is ended then.
@@ -88,6 +88,8 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     );
     let said = once("exit", "60s", "exit 3");
     assert!(said.code == Some(4) && said.err.contains("it ended with exit status: 3"), "{}", said.err);
+    let said = once("exit", "60s", "setsid sh -c 'sleep 0.05; echo late words' & exit 3");
+    assert!(said.code == Some(4) && said.err.contains("late words"), "{}", said.err);
     let said = once("notify", "300ms", "sleep 600");
     assert!(said.code == Some(4) && said.err.contains("READY=1 did not come within"), "{}", said.err);
     let said = laboratory.run(&["startup", "--until", "screen", "--", "true"]);
@@ -102,6 +104,8 @@ fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
     if !is_root() {
         return skip(test, "tracing needs root");
     }
+    // It drops the machine's caches, and would take from others what they have just read ahead.
+    let _no_image = no_image();
     let laboratory = Laboratory::new();
     let store = laboratory.path("store");
     let command = ["--", "sh", "-c", "echo the library is missing >&2; exit 3"];
