@@ -88,7 +88,11 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     );
     let said = once("exit", "60s", "exit 3");
     assert!(said.code == Some(4) && said.err.contains("it ended with exit status: 3"), "{}", said.err);
-    let said = once("exit", "60s", "setsid sh -c 'sleep 0.05; echo late words' & exit 3");
+    let own = laboratory.path("own-session").display().to_string();
+    let late = format!(
+        "setsid sh -c '> {own}; sleep 0.05; echo late words' & until [ -e {own} ]; do :; done; exit 3"
+    );
+    let said = once("exit", "60s", &late);
     assert!(said.code == Some(4) && said.err.contains("late words"), "{}", said.err);
     let said = once("notify", "300ms", "sleep 600");
     assert!(said.code == Some(4) && said.err.contains("READY=1 did not come within"), "{}", said.err);
