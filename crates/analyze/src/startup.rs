@@ -1,7 +1,7 @@
 //! Starts of applications: what each way of reading ahead made of them, and whether the five shapes of 2007 hold today.
 //!
 //! In 2007 eight tests of a kernel module on OpenOffice said what reading ahead gains. Their figures stand in [`THEN`]; a
-//! shape holds here where the interval of a ratio of medians lies on its side of 1. Owns ways and shapes; refuses to
+//! shape holds here where the interval of a ratio of starts (Hodges and Lehmann) lies on its side of 1. Owns ways and shapes; refuses to
 //! measure, and to draw.
 
 mod shapes;
@@ -10,7 +10,7 @@ mod then;
 use std::collections::BTreeMap;
 
 use perflab_model::{Case, RunRecord, Value};
-use perflab_stats::{Estimate, mean, median, median_with_interval};
+use perflab_stats::{Estimate, mean, median, median_with_interval, sd};
 use serde::Serialize;
 
 pub use shapes::{Shape, Standing};
@@ -117,8 +117,7 @@ fn rank(way: &Way) -> (usize, usize, bool) {
 fn starts(way: Way, measured: &Measured<'_>) -> Option<Starts> {
     let walls = measured.get("wall")?.clone();
     let mean = mean(&walls).ok()?;
-    let squares: f64 = walls.iter().map(|wall| (wall - mean).powi(2)).sum();
-    let deviation = (squares / (walls.len().max(2) - 1) as f64).sqrt();
+    let deviation = sd(&walls).unwrap_or(0.0);
     let others = measured.iter().filter(|(name, _)| **name != "wall");
     let others = others.filter_map(|(name, values)| Some(((*name).to_owned(), median(values).ok()?)));
     let (others, wall) = (others.collect(), median_with_interval(&walls, CONFIDENCE).ok());

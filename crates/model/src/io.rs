@@ -128,7 +128,12 @@ pub struct IoEvent {
 impl IoEvent {
     /// Whether it is a request that reads.
     pub fn is_disk_read(&self) -> bool {
-        self.kind == IoKind::Issued && self.name.as_deref().is_some_and(|flags| flags.starts_with('R'))
+        self.kind == IoKind::Issued && self.reads()
+    }
+
+    /// Whether a request, sent or answered, is one that reads: its flags begin so.
+    pub fn reads(&self) -> bool {
+        self.name.as_deref().is_some_and(|flags| flags.starts_with('R'))
     }
 }
 

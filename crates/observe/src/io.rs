@@ -38,4 +38,4 @@ pub use files::{identify, look, tell};
 pub use follow::{Follower, Following};
 pub use mounts::{Mount, Mounts};
 pub use recorder::{IoTracer, Whose, check};
-pub use scan::{ScanError, scan};
+pub use scan::{ScanError, lies_on_a_disk, scan};

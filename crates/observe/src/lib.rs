@@ -31,6 +31,7 @@ pub mod root;
 pub mod sampler;
 pub mod taskstats;
 pub mod usage;
+mod words;
 
 pub use clock::{Clock, Monotonic, Stop, anchor, monotonic_now};
 pub use error::ObserveError;

@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use serde::{Deserialize, Serialize};
 
 use crate::Root;
+use crate::words::{u16_at, u32_at, u64_at};
 
 /// Why the kernel does not tell.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +204,7 @@ fn connect() -> io::Result<TaskStats> {
     line.send(CONTROLLER, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
     let family = line.answer(|body| {
         let id = plain(body.get(4..)?).find(|(kind, _)| *kind == FAMILY_ID);
-        id.and_then(|(_, value)| Some(u16::from_le_bytes(value.get(..2)?.try_into().ok()?)))
+        id.and_then(|(_, value)| u16_at(value, 0))
     })?;
     line.family = family.ok_or(io::ErrorKind::NotFound)?;
     Ok(line)
@@ -213,7 +214,7 @@ fn connect() -> io::Result<TaskStats> {
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
-        let kind = u16::from_le_bytes(bytes.get(4..6)?.try_into().ok()?);
+        let kind = u16_at(bytes, 4)?;
         let body = bytes.get(16..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((kind, body))
@@ -222,8 +223,8 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 fn plain(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
-        let length = usize::from(u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?));
-        let kind = u16::from_le_bytes(bytes.get(2..4)?.try_into().ok()?);
+        let length = usize::from(u16_at(bytes, 0)?);
+        let kind = u16_at(bytes, 2)?;
         let value = bytes.get(4..length)?;
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some((kind, value))
@@ -254,7 +255,7 @@ fn used(numbers: &[u8]) -> Used {
 fn exit(about: &[u8]) -> Option<Exit> {
     let numbers = numbers(about)?;
     let thread = u32_at(numbers, 128)?;
-    let version = u16::from_le_bytes(numbers.get(..2)?.try_into().ok()?);
+    let version = u16_at(numbers, 0)?;
     let (process, last) = match version {
         // An older kernel does not say whose thread it was: each stands for itself.
         ..12 => (thread, true),
@@ -266,14 +267,6 @@ fn exit(about: &[u8]) -> Option<Exit> {
 /// Whether the kernel accounts for what threads waited for.
 pub fn accounts_for_delays(root: &Root) -> bool {
     root.read("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1")
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

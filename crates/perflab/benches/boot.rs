@@ -18,6 +18,10 @@ use perflab_conduct::machine::boot::Surroundings;
 use perflab_conduct::machine::{Guest, Machine, RootKind, boot};
 use perflab_conduct::{Stop, kernel};
 
+#[path = "../tests/it/tiny.rs"]
+#[expect(dead_code, reason = "others write one that ends; a kernel's first program must not")]
+mod tiny;
+
 const ROUNDS: usize = 7;
 
 /// `reboot(LINUX_REBOOT_MAGIC1, MAGIC2, POWER_OFF)`, and nothing else.
@@ -25,21 +29,6 @@ const POWER_OFF: &[u8] = &[
     0xbf, 0xad, 0xde, 0xe1, 0xfe, 0xbe, 0x69, 0x19, 0x12, 0x28, 0xba, 0xdc, 0xfe, 0x21, 0x43, 0xb8, 0xa9, 0,
     0, 0, 0x0f, 0x05, 0xeb, 0xfe,
 ];
-
-/// The smallest program: an ELF header, one segment, the code.
-fn program() -> Vec<u8> {
-    let size = 120 + POWER_OFF.len() as u64;
-    let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    elf.extend([2_u16, 62].map(u16::to_le_bytes).concat());
-    elf.extend(1_u32.to_le_bytes());
-    elf.extend([0x40_0078_u64, 64, 0].map(u64::to_le_bytes).concat());
-    elf.extend(0_u32.to_le_bytes());
-    elf.extend([64_u16, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());
-    elf.extend([1_u32, 5].map(u32::to_le_bytes).concat());
-    elf.extend([0_u64, 0x40_0000, 0x40_0000, size, size, 0x1000].map(u64::to_le_bytes).concat());
-    elf.extend(POWER_OFF);
-    elf
-}
 
 /// What any guest under TCG needs on a busy host,
 const PLAIN: &str = "console=ttyS0 panic=-1 no_timer_check";
@@ -50,7 +39,7 @@ fn bare(machine: &Machine, folder: &Path, append: &str) -> f64 {
     let initramfs = folder.join("bare");
     let mut archive = Cpio::new(fs::File::create(&initramfs).unwrap());
     archive.device(Path::new("/dev/console"), 5, 1).unwrap();
-    archive.file(Path::new("/init"), &program()).unwrap();
+    archive.file(Path::new("/init"), &tiny::program(POWER_OFF)).unwrap();
     archive.finish().unwrap();
     let accelerator = machine.accelerator.choose().unwrap().accelerator;
     let model = if accelerator.to_string() == "kvm" { "host" } else { "max" };

@@ -57,8 +57,7 @@ pub fn learn(recording: &IoRecording) -> Result<Start, PrefetchError> {
             system.metadata = pages;
         }
     }
-    let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let start = Start { when, source: Source::Traced, systems, files };
+    let start = Start { when: now(), source: Source::Traced, systems, files };
     let empty = || PrefetchError::Empty {
         advice: "was it in memory already? `--cold` drops the caches first (as root)",
     };
@@ -125,6 +124,11 @@ fn traced(file: &IoFile, system: usize, pages: Runs, turn: usize) -> Option<Trac
     })
 }
 
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// A start from files alone, for [`crate::residency`].
 pub(crate) fn from_files(files: Vec<(IoFile, Runs)>) -> Result<Start, PrefetchError> {
     let mounts = Mounts::read();
@@ -134,8 +138,7 @@ pub(crate) fn from_files(files: Vec<(IoFile, Runs)>) -> Result<Start, PrefetchEr
         let Some(system) = system(&mounts, &mut systems, file.device) else { continue };
         found.extend(traced(&file, system, pages, found.len()));
     }
-    let when = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let start = Start { when, source: Source::Residency, systems, files: found };
+    let start = Start { when: now(), source: Source::Residency, systems, files: found };
     let advice = "without root only files of your own can be asked about; as root everything is traced";
     if start.files.is_empty() { Err(PrefetchError::Empty { advice }) } else { Ok(start) }
 }

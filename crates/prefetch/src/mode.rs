@@ -1,6 +1,6 @@
 //! When files are read: before their program starts, or beside it.
 
-use crate::{Part, Plan};
+use crate::{Order, Part, Plan, Start, plan};
 
 /// When.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,6 +15,12 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// What of a start is read, and in which order: in one sweep, unless what is needed first is to come first.
+    pub fn plan(self, start: &Start, order: Order, memory: u64) -> Plan<'_> {
+        let staged = plan(start, order, memory);
+        if self == Mode::Staged { staged } else { staged.swept(order) }
+    }
+
     /// What of a plan is read before the program starts, and what beside it.
     pub fn parts(self, plan: &Plan<'_>) -> [Part; 2] {
         let (all, early) = (plan.steps.len(), plan.early);

@@ -1,16 +1,15 @@
 //! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
 //! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use perflab_model::io::{Device, PAGE, Runs};
 use perflab_observe::io::{files, mounts};
-use rustix::fs::OFlags;
 
 use crate::kernel::readahead;
 use crate::plan::{Plan, Step};
@@ -119,7 +118,7 @@ fn metadata(system: &FileSystem, here: &Here, done: &mut Replayed) {
     if system.metadata.is_empty() {
         return;
     }
-    let opened = mounts::node(here.device).and_then(|node| open(&node).ok());
+    let opened = mounts::node(here.device).and_then(|node| files::open(&node).ok());
     match opened {
         Some(node) => {
             ask(&node, &system.metadata, &mut |_| true);
@@ -159,7 +158,7 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, before: u64, stop: &At
 /// The file of a step, if it is still the one that was traced.
 fn traced(step: &Step<'_>) -> io::Result<File> {
     let known = step.file;
-    let file = open(Path::new(&known.path))?;
+    let file = files::open(Path::new(&known.path))?;
     let about = file.metadata()?;
     let same = about.is_file()
         && (about.ino(), about.len(), files::changed(&about)) == (known.inode, known.size, known.changed)
@@ -167,17 +166,6 @@ fn traced(step: &Step<'_>) -> io::Result<File> {
             .generation
             .is_none_or(|known| perflab_observe::io::generation(&file).is_none_or(|now| now == known));
     if same { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
-}
-
-/// For reading, and leaving no trace of it where that is allowed; never waiting for the other end of a pipe, and closed in
-/// whatever program is started meanwhile.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    with(flags | OFlags::NOATIME).or_else(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => with(flags),
-        _ => Err(error),
-    })
 }
 
 /// Asks for runs in pieces; `go_on` hears of the pages of each.

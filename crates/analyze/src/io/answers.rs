@@ -33,10 +33,9 @@ impl Answers {
 pub(super) fn reads(recording: &IoRecording) -> (Vec<IoEvent>, Answers) {
     let mut course = Course::default();
     for event in &recording.events {
-        let is_read = event.name.as_deref().is_some_and(|flags| flags.starts_with('R'));
         match event.kind {
-            IoKind::Issued if is_read => course.sent(event),
-            IoKind::Completed if is_read => course.answered(event),
+            IoKind::Issued if event.reads() => course.sent(event),
+            IoKind::Completed if event.reads() => course.answered(event),
             _ => {}
         }
     }

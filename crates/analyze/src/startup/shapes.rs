@@ -3,13 +3,12 @@
 use std::fmt;
 
 use perflab_stats::{Estimate, hodges_lehmann_ratio};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Application, CONFIDENCE, Starts};
 
 /// Whether a shape is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// The interval lies on its side.
     Holds,
@@ -45,6 +44,12 @@ impl Standing {
             Standing::Unclear => "is unclear",
             Standing::Unmeasured => "is not measured",
         }
+    }
+}
+
+impl Serialize for Standing {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.words())
     }
 }
 

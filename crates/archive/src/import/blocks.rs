@@ -7,7 +7,7 @@
 mod binary;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use perflab_model::Nanos;
@@ -103,9 +103,8 @@ fn read(kind: Kind, path: &Path) -> Result<(IoRecording, Read, Vec<Took>), Archi
 /// A recording of what counts: when requests went to a disk and were answered. Disks that merge nothing and those below
 /// which others lie (device mapper, RAID) are told only what was queued, and then that counts.
 fn recording(read: &mut Read, note: impl FnOnce(&str)) -> IoRecording {
-    let issues: Vec<Device> =
+    let issues: BTreeSet<Device> =
         read.seen.iter().filter(|seen| seen.action == Action::Issued).map(|seen| seen.device).collect();
-    let issues: std::collections::BTreeSet<Device> = issues.into_iter().collect();
     let mut seen = std::mem::take(&mut read.seen);
     let only_queued = seen.iter().any(|seen| seen.action == Action::Queued && !issues.contains(&seen.device));
     if only_queued {

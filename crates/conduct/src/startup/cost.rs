@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use perflab_model::io::{Device, SECTOR};
+use perflab_observe::Root;
+use perflab_observe::taskstats::accounts_for_delays;
 
 /// What a start cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,8 +27,7 @@ impl Cost {
         let stats = group.iter().filter_map(|process| Stat::read(&process.join("stat")));
         let faults = |stat: Stat| Some(stat.number(12)? + stat.number(13)?);
         let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
-        let counts =
-            fs::read_to_string("/proc/sys/kernel/task_delayacct").is_ok_and(|text| text.trim() == "1");
+        let counts = accounts_for_delays(&Root::host());
         let now = uptime().unwrap_or(0);
         let delay_ticks = counts.then(|| group.iter().map(|process| delay(process, now)).sum());
         Cost { major_faults, delay_ticks, reads }

@@ -2,14 +2,11 @@
 //! asked about, never read. Opening one brings its inode into memory, so that this is asked before the last caches are
 //! dropped: what survives the dropping of pages survives that of inodes, too.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use perflab_model::io::{PAGE, Runs};
-use perflab_observe::io::residency;
-use rustix::fs::OFlags;
+use perflab_observe::io::{files, residency};
 
 /// What is in memory of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +45,7 @@ impl Held {
 
 /// Bytes of a file that are read, and of these those in memory.
 fn asked(path: &Path, pages: Option<&Runs>) -> io::Result<(u64, u64)> {
-    let file = open(path)?;
+    let file = files::open(path)?;
     let Some(pages) = pages else {
         let known = file.metadata()?.len().div_ceil(PAGE) * PAGE;
         return Ok((known, residency::resident(&file, 0, 0)? * PAGE));
@@ -56,16 +53,6 @@ fn asked(path: &Path, pages: Option<&Runs>) -> io::Result<(u64, u64)> {
     let resident = |(first, count): (u64, u64)| residency::resident(&file, first * PAGE, count * PAGE);
     let resident = pages.iter().map(resident).sum::<io::Result<u64>>()?;
     Ok((pages.pages() * PAGE, resident * PAGE))
-}
-
-/// For asking only: never through a link, never waiting for a pipe's other end.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
-    let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    with(flags).or_else(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => with(flags.difference(OFlags::NOATIME)),
-        _ => Err(error),
-    })
 }
 
 #[cfg(test)]

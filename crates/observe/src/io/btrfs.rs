@@ -9,6 +9,8 @@ use std::os::fd::AsRawFd;
 
 use perflab_model::io::{Device, Extent, MetadataClass, MetadataRange};
 
+use crate::words::number;
+
 /// `_IOWR(0x94, 17, struct btrfs_ioctl_search_args)`
 const TREE_SEARCH: libc::c_ulong = 0xd000_9411;
 const ROOM: usize = 4096 - 104;
@@ -135,10 +137,6 @@ fn chunk(logical: u64, item: &[u8]) -> Option<Chunk> {
     let copies = item.get(CHUNK_HEAD..)?.chunks_exact(STRIPE).take(number(item, 44, 2)? as usize);
     let copies = copies.filter_map(|copy| Some((number(copy, 0, 8)?, number(copy, 8, 8)?))).collect();
     Some(Chunk { logical, length: number(item, 0, 8)?, kind: number(item, 24, 8)?, copies })
-}
-
-fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    Some(bytes.get(at..at + size)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]

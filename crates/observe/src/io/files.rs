@@ -194,9 +194,12 @@ pub(super) fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
     }
 }
 
-/// To be asked about: never through a link, never waiting for a pipe's other end, and where that is allowed, without a time
-/// of access that would tell of it.
-fn open(path: &Path) -> io::Result<File> {
+/// A file that is looked at for somebody else: never through a link, never waiting for a pipe's other end, closed in whatever
+/// program is started meanwhile, and where that is allowed, without a time of access that would tell of it.
+///
+/// # Errors
+/// What the system said.
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
     with(flags | OFlags::NOATIME).or_else(|error| match error.kind() {

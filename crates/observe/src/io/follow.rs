@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use perflab_model::io::{IoEvent, IoRecording, IoTold};
+use perflab_model::io::{IoRecording, IoTold};
 
 use super::IoError;
-use super::recorder::{Decoder, PAGES, Reader, Role, SUBBUFFER, describe, instance};
-use super::ring;
+use super::recorder::{Decoder, PAGES, Reader, Role, describe, instance};
 use super::tracefs::{Instance, TraceFs};
 
 /// Raw bytes that are kept of a recording, enough for 300,000 stretches of files; what comes later is left out.
@@ -79,11 +78,6 @@ impl Following {
         let (pages, cost) = self.reader.stop()?;
         self.told.cost = cost;
         self.told.lost = self.pages.lost();
-        let mut events = Vec::new();
-        for page in pages.chunks(SUBBUFFER) {
-            ring::records(page, |time, record| events.extend(self.decoder.event(time, record)));
-        }
-        events.sort_by_key(|event: &IoEvent| event.at);
-        Ok(IoRecording { events, files: Vec::new(), told: self.told })
+        Ok(IoRecording { events: self.decoder.events(&pages), files: Vec::new(), told: self.told })
     }
 }

@@ -2,6 +2,7 @@
 //! between versions, so nothing is assumed about them.
 
 use super::IoError;
+use crate::words::number;
 
 /// Where a field lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +42,8 @@ impl Format {
 
     /// An unsigned number of a record.
     pub(crate) fn number(&self, name: &str, record: &[u8]) -> Option<u64> {
-        let place = self.place(name).filter(|place| place.size <= 8)?;
-        let bytes = record.get(place.offset..place.offset + place.size)?;
-        let mut all = [0; 8];
-        all.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(u64::from_le_bytes(all))
+        let place = self.place(name)?;
+        number(record, place.offset, place.size)
     }
 
     /// A text of a record: in place, or where `__data_loc` says (length << 16 | offset).

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt as _;
 
 use perflab_model::io::{Device, MetadataClass, MetadataRange, PAGE, Runs};
 
+use crate::words::number;
+
 /// How an index or leaf of extents begins.
 const EXTENTS: u64 = 0xf30a;
 /// How attributes begin.
@@ -37,9 +39,7 @@ pub(crate) fn classes(
 }
 
 fn class(block: &[u8]) -> Option<MetadataClass> {
-    let number = |at: usize, size: usize| {
-        Some(block.get(at..at + size)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    };
+    let number = |at, size| number(block, at, size);
     if number(0, 2)? == EXTENTS {
         return Some(MetadataClass::Extents);
     }

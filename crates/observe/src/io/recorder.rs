@@ -19,6 +19,7 @@ use super::IoError;
 use super::format::Format;
 use super::ring;
 use super::tracefs::{Instance, TraceFs};
+use crate::words::u16_at;
 
 /// Whose I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ const EVENTS: [Wanted; 8] = [
 /// Room for each CPU; emptied fifty times a second, that is for more than a million events a second.
 const ROOM_KIB: u32 = 8192;
 const EVERY: Duration = Duration::from_millis(20);
-pub(super) const SUBBUFFER: usize = 4096;
+const SUBBUFFER: usize = 4096;
 
 /// Whether I/O can be traced here.
 ///
@@ -126,7 +127,7 @@ pub struct IoTracer {
 /// From records to events.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    events: Vec<(u16, IoKind, Format)>,
+    known: Vec<(u16, IoKind, Format)>,
     /// The tracing thread itself, whose own pages nobody asked for.
     own: Option<i32>,
 }
@@ -171,24 +172,29 @@ impl IoTracer {
         let (pages, cost) = self.reader.stop()?;
         self.told.cost = cost;
         self.told.lost = self.pages.lost() + self.disks.lost();
-        let mut events = Vec::new();
-        for page in pages.chunks(SUBBUFFER) {
-            ring::records(page, |time, record| events.extend(self.decoder.event(time, record)));
-        }
-        events.sort_by_key(|event: &IoEvent| event.at);
-        Ok(IoRecording { events, files: Vec::new(), told: self.told })
+        Ok(IoRecording { events: self.decoder.events(&pages), files: Vec::new(), told: self.told })
     }
 }
 
 impl Decoder {
     pub(super) fn of(described: Described, own: Option<i32>) -> Self {
         let event = |(wanted, format): (&Wanted, Format)| (format.id, wanted.kind, format);
-        Decoder { events: described.into_iter().map(event).collect(), own }
+        Decoder { known: described.into_iter().map(event).collect(), own }
     }
 
-    pub(super) fn event(&self, time: u64, record: &[u8]) -> Option<IoEvent> {
-        let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
-        let (_, kind, format) = self.events.iter().find(|(known, ..)| *known == id)?;
+    /// Everything that stands in pages of the buffers, in the order of time.
+    pub(super) fn events(&self, pages: &[u8]) -> Vec<IoEvent> {
+        let mut events = Vec::new();
+        for page in pages.chunks(SUBBUFFER) {
+            ring::records(page, |time, record| events.extend(self.event(time, record)));
+        }
+        events.sort_by_key(|event: &IoEvent| event.at);
+        events
+    }
+
+    fn event(&self, time: u64, record: &[u8]) -> Option<IoEvent> {
+        let id = u16_at(record, 0)?;
+        let (_, kind, format) = self.known.iter().find(|(known, ..)| *known == id)?;
         let event = decode(*kind, format, time, record)?;
         let is_request = matches!(kind, IoKind::Issued | IoKind::Completed);
         (is_request || self.own != Some(event.pid)).then_some(event)

@@ -1,6 +1,8 @@
 //! Pages of the kernel's ring buffer, as `trace_pipe_raw` gives them: a head (time, filled bytes) and records, each with
 //! the time since the one before. Layout: `Documentation/trace/ring-buffer-design.rst` and `events/header_page`.
 
+use crate::words::{u32_at, u64_at};
+
 /// Bytes of time and fill count before the records.
 const HEAD: usize = 16;
 /// Bits of the fill count that say that events before this page were lost, and are no count.
@@ -43,14 +45,6 @@ pub(crate) fn records<'a>(page: &'a [u8], mut found: impl FnMut(u64, &'a [u8])) 
         }
         at = start + length;
     }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use perflab_model::io::{Device, IoFile, IoKind, IoRecording, SECTOR};
 
 use super::files::{look_at, tell, walk_all};
-use super::mounts::{self, Mounts};
+use super::mounts::{self, Mount, Mounts};
 
 /// Why a file system cannot be walked.
 #[derive(Debug, thiserror::Error)]
@@ -31,21 +31,32 @@ pub enum ScanError {
     },
 }
 
+/// Whether the files below `place` can be held against sectors.
+///
+/// # Errors
+/// A place that is not there, or on no disk.
+pub fn lies_on_a_disk(place: &Path) -> Result<(), ScanError> {
+    below(&Mounts::read(), place).map(drop)
+}
+
+/// The mount that a place belongs to, and the disk below.
+fn below<'a>(mounts: &'a Mounts, place: &Path) -> Result<(&'a Mount, Device), ScanError> {
+    fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
+    let mount = mounts.under(place);
+    let kind = mount.map_or("no mount", |mount| mount.kind.as_str());
+    let found = mount.and_then(|mount| Some((mount, mounts::disk(mount)?)));
+    found.ok_or_else(|| ScanError::NoDisk { place: place.into(), kind: kind.into() })
+}
+
 /// Adds the files below `place` to which sectors of a recording belong, and what is known of their file system. A recording of
 /// one disk is taken to be of the disk below `place`, whatever its number was then.
 ///
 /// # Errors
 /// A place that is not there, or on no disk.
 pub fn scan(recording: &mut IoRecording, place: &Path) -> Result<(), ScanError> {
-    let about = fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
     let mounts = Mounts::read();
-    let mount = mounts.under(place);
-    let no_disk = || ScanError::NoDisk {
-        place: place.into(),
-        kind: mount.map_or_else(|| "no mount".into(), |mount| mount.kind.clone()),
-    };
-    let mount = mount.ok_or_else(no_disk)?;
-    let now = mounts::disk(mount).ok_or_else(no_disk)?;
+    let (mount, now) = below(&mounts, place)?;
+    let about = fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
     let mut files = vec![look_at(mount.device, about.ino(), place)];
     walk_all(place, &mut |inode, path| {
         files.push(look_at(mount.device, inode, path));

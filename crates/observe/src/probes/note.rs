@@ -3,6 +3,8 @@
 //!
 //! Source: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>
 
+use crate::words::u64_at;
+
 /// The type of such notes.
 pub(super) const KIND: u64 = 3;
 
@@ -21,8 +23,7 @@ pub(super) struct Note {
 impl Note {
     /// From a note's description, of a 64-bit little-endian file.
     pub(super) fn parse(description: &[u8]) -> Option<Note> {
-        let word =
-            |at: usize| Some(u64::from_le_bytes(description.get(at * 8..at * 8 + 8)?.try_into().ok()?));
+        let word = |at: usize| u64_at(description, at * 8);
         let mut texts = description.get(24..)?.split(|byte| *byte == 0);
         let mut text = || Some(String::from_utf8_lossy(texts.next()?).into_owned());
         let (provider, name) = (text()?, text()?);

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use perf_event_open_sys::bindings as sys;
 
+use crate::words::u64_at;
+
 /// What a thread did, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
@@ -75,7 +77,7 @@ struct Record<'a> {
 
 impl<'a> Record<'a> {
     fn first(bytes: &'a [u8]) -> Option<Record<'a>> {
-        let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+        let head = u64_at(bytes, 0)?;
         let size = (head >> 48) as usize;
         let body = bytes.get(8..size)?;
         Some(Record { kind: head as u32, misc: (head >> 32) as u32 & 0xffff, size, body })
@@ -83,8 +85,7 @@ impl<'a> Record<'a> {
 
     /// A word of its body; 0 behind its end.
     fn word(&self, at: usize) -> u64 {
-        let bytes = self.body.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, u64::from_le_bytes)
+        u64_at(self.body, at * 8).unwrap_or(0)
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Learn {
 
 /// When files are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub enum ModeName {
     /// everything before the program starts
     Sync,
     /// beside the program
@@ -95,7 +95,7 @@ pub enum PolicyName {
 pub struct Replay {
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
-    pub mode: Mode,
+    pub mode: ModeName,
     /// In which order
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderName,
@@ -183,7 +183,7 @@ pub struct Daemon {
     pub decide: String,
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
-    pub mode: Mode,
+    pub mode: ModeName,
     /// In which order
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderName,

@@ -14,17 +14,9 @@ use crate::verbs::written::Written;
 
 pub use once::once;
 
-/// What one start prints, as metrics: name, unit, direction of better, whether it decides.
-const METRICS: [(&str, &str, &str, bool); 8] = [
-    ("wall", "s", "lower", true),
-    ("prefetch", "s", "lower", false),
-    ("major-faults", "1", "lower", false),
-    ("delay", "s", "lower", false),
-    ("requests", "1", "lower", false),
-    ("read", "bytes", "lower", false),
-    ("background", "bytes", "lower", false),
-    ("resident-before", "bytes", "lower", false),
-];
+/// What one start prints is a metric of the workload that starts applications, whose last part says so.
+const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
+const METRICS: &str = "\n[[metric]]";
 
 /// Measures starts, and compares the ways.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
@@ -108,12 +100,7 @@ fn definition(wanted: &Startup) -> Result<String, Usage> {
     );
     text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
     text += &choice("prefetch", "none", &["none", "sync", "async", "staged"], "how it is read ahead");
-    for (name, unit, direction, primary) in METRICS {
-        text += &format!(
-            "\n[[metric]]\nname = \"{name}\"\nunit = \"{unit}\"\ndirection = \"{direction}\"\nprimary = {primary}\n\
-             optional = {}\njson = \"/{name}\"\n",
-            !primary
-        );
-    }
+    text += METRICS;
+    text += APPLICATION_START.split_once(METRICS).map_or("", |(_, metrics)| metrics);
     Ok(text)
 }

@@ -54,9 +54,8 @@ impl Image {
     fn make(&self) -> bool {
         // The file has holes.
         let size = match self.kind {
-            "ext4" => 128 << 20,
-            "btrfs" => 128 << 20,
-            _ => 320 << 20,
+            "xfs" => 320 << 20,
+            _ => 128 << 20,
         };
         let _ = fs::remove_file(self.file());
         fs::File::create(self.file()).unwrap().set_len(size).unwrap();

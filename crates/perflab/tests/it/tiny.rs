@@ -1,15 +1,21 @@
-//! The smallest program: an ELF header, one segment, `exit(0)`. No loader, no library, nothing to read.
+//! The smallest program: an ELF header, one segment, its code. No loader, no library, nothing to read.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// `xor edi, edi; mov eax, 60; syscall`
-const CODE: [u8; 9] = [0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
+/// `exit(0)`: `xor edi, edi; mov eax, 60; syscall`
+const EXIT: &[u8] = &[0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
 
-/// Makes one.
+/// Makes one that ends well.
 pub fn write(path: &Path) {
-    let size = 120 + CODE.len() as u64;
+    fs::write(path, program(EXIT)).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The file of one, for x86-64.
+pub fn program(code: &[u8]) -> Vec<u8> {
+    let size = 120 + code.len() as u64;
     let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     elf.extend([2_u16, 62].map(u16::to_le_bytes).concat());
     elf.extend(1_u32.to_le_bytes());
@@ -18,7 +24,6 @@ pub fn write(path: &Path) {
     elf.extend([64_u16, 56, 1, 0, 0, 0].map(u16::to_le_bytes).concat());
     elf.extend([1_u32, 5].map(u32::to_le_bytes).concat());
     elf.extend([0_u64, 0x40_0000, 0x40_0000, size, size, 0x1000].map(u64::to_le_bytes).concat());
-    elf.extend(CODE);
-    fs::write(path, elf).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    elf.extend(code);
+    elf
 }

@@ -135,7 +135,7 @@ impl Keeper {
     fn judge(&self, watch: &Watch, used: Used, delays: bool) {
         let worth = &self.shared.settings.worth;
         let is_worth = worth.is(used, delays);
-        self.shared.with(&watch.program, |program| match watch.help.given() {
+        self.shared.with(&watch.program, |program| match *locked(&watch.help) {
             Given::Nothing => program.went_without(used, worth, delays),
             Given::ReadAhead(held) => program.went_with(Measured { used, held }, worth, delays),
             Given::Warm => {}

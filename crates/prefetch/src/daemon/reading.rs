@@ -1,20 +1,21 @@
 //! Reading ahead for one start: what is known of its program, in the name of who starts it.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use perflab_model::Nanos;
 use perflab_model::io::PAGE;
 use perflab_observe::Root;
 
 use super::door::Held;
 use super::program::Standing;
 use super::shared::{Shared, locked};
-use super::trees::Help;
+use super::trees::Given;
 use super::warm;
 use super::who::Who;
-use crate::{Budget, Mode, Part, Plan, Replayed, Start, combine, half_of_free, plan, replay};
+use crate::{Budget, Part, Plan, Replayed, Start, combine, half_of_free, replay};
 
 /// What is remembered of a program, on the disk or not there yet.
 pub(super) fn known(shared: &Shared, program: &Path) -> Option<Start> {
@@ -39,7 +40,7 @@ pub(super) fn known(shared: &Shared, program: &Path) -> Option<Start> {
 pub(super) struct Reading<'a> {
     pub(super) shared: &'a Shared,
     pub(super) program: &'a Path,
-    pub(super) help: &'a Help,
+    pub(super) help: &'a Mutex<Given>,
 }
 
 impl Reading<'_> {
@@ -48,12 +49,11 @@ impl Reading<'_> {
         let (settings, begun) = (&self.shared.settings, Instant::now());
         let Some(who) = Who::of(held.process()) else { return };
         let memory = settings.memory.or_else(|| half_of_free(&Root::host())).unwrap_or(u64::MAX);
-        let staged = plan(start, settings.order, memory);
-        let plan = if settings.mode == Mode::Staged { staged } else { staged.swept(settings.order) };
+        let plan = settings.mode.plan(start, settings.order, memory);
         let beginning = held.opened().is_some_and(|file| warm::has_beginning(&file));
         match self.as_user(&who, || beginning && warm::is_warm(&plan)) {
             Some(true) => {
-                self.help.was_warm();
+                *locked(self.help) = Given::Warm;
                 return self.shared.with(self.program, |one| one.ahead.warm += 1);
             }
             Some(false) => {}
@@ -67,7 +67,7 @@ impl Reading<'_> {
         held.allow();
         let overdue = held.is_overdue();
         let waited = if overdue { settings.bound.min(begun.elapsed()) } else { begun.elapsed() };
-        self.help.read_ahead(waited);
+        *locked(self.help) = Given::ReadAhead(Nanos::from(waited));
         drop(held);
         let second = self.part(&plan, beside, &who, &stop);
         locked(&self.shared.readings).remove(&process);

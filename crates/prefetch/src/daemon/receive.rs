@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use perflab_observe::taskstats::{TaskStats, Used};
@@ -14,9 +14,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::door::Held;
 use super::programs::Purpose;
 use super::scout::{self, Place, Sight};
-use super::shared::{Shared, locked, now};
-use super::trees::{Help, Watch, of_process};
+use super::shared::{Shared, locked};
+use super::trees::{Given, Watch, of_process};
 use super::work;
+use crate::learn::now;
 
 /// Execs that wait at once, from which on none is looked at: it is a storm.
 const STORM: usize = 64;
@@ -122,7 +123,7 @@ impl Asked {
         if purpose == Purpose::Nothing {
             return;
         }
-        let help = Arc::new(Help::default());
+        let help = Arc::<Mutex<Given>>::default();
         let process = held.process();
         let watch = Watch {
             process,

@@ -1,12 +1,12 @@
 //! What a file is that is to be run: a program, a script with its interpreter, or a loader, which comes with every program.
 //! Looked up once for each file; this may wait for a disk, so it is never done by the thread that is asked.
 
-use std::fs::{self, File, Metadata};
-use std::io::Read as _;
+use std::fs::{self, File};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
 /// A file with these contents: another one after every change of either.
@@ -36,23 +36,18 @@ pub enum Sight {
     Nameless,
 }
 
-impl Identity {
-    fn of(about: &Metadata) -> Self {
-        let changed = about.mtime().saturating_mul(1_000_000_000).saturating_add(about.mtime_nsec());
-        Identity { inode: about.ino(), size: about.len(), changed }
-    }
-}
-
 /// Of an open file: asks no disk.
 pub fn place(file: BorrowedFd<'_>) -> Option<Place> {
-    let about = rustix::fs::fstat(file).ok()?;
-    let changed = about.st_mtime.saturating_mul(1_000_000_000).saturating_add(about.st_mtime_nsec as i64);
-    Some((about.st_dev, Identity { inode: about.st_ino, size: about.st_size.unsigned_abs(), changed }))
+    rustix::fs::fstat(file).ok().map(known)
 }
 
 fn place_of(path: &Path) -> Option<Place> {
-    let about = fs::metadata(path).ok()?;
-    Some((about.dev(), Identity::of(&about)))
+    rustix::fs::stat(path).ok().map(known)
+}
+
+fn known(about: Stat) -> Place {
+    let changed = about.st_mtime.saturating_mul(1_000_000_000).saturating_add(about.st_mtime_nsec as i64);
+    (about.st_dev, Identity { inode: about.st_ino, size: about.st_size.unsigned_abs(), changed })
 }
 
 /// Looks.
@@ -87,8 +82,7 @@ fn interpreter(file: &File) -> Option<PathBuf> {
     let mut head = [0; 256];
     let length = file.read_at(&mut head, 0).ok()?;
     let line = head.get(..length)?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut text = String::new();
-    { line }.read_to_string(&mut text).ok()?;
+    let text = std::str::from_utf8(line).ok()?;
     text.split_whitespace().next().map(PathBuf::from)
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use perflab_observe::io::Follower;
 
@@ -17,6 +16,7 @@ use super::scout::{Place, Sight};
 use super::settings::Settings;
 use super::trees::Watch;
 use crate::Start;
+use crate::learn::now;
 
 /// Where the daemon talks: to the journal, or to whoever started it.
 pub(super) type Say = Box<dyn Fn(&str) + Send + Sync>;
@@ -154,9 +154,4 @@ impl Shared {
 /// A thread that panicked ends the daemon, so that no lock stays behind.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -5,9 +5,8 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use perflab_model::Nanos;
 use perflab_observe::taskstats::{Exit, TaskStats, Used};
@@ -28,48 +27,20 @@ pub struct Watch {
     pub until: Instant,
     /// what the process had used before, under another program
     pub before: Used,
-    /// what was done for it
-    pub help: Arc<Help>,
-}
-
-/// What was done for a start, as the thread says that does it.
-#[derive(Debug, Default)]
-pub struct Help {
-    given: AtomicU8,
-    held: AtomicU64,
+    /// what was done for it, as the thread says that does it
+    pub help: Arc<Mutex<Given>>,
 }
 
 /// How a start was helped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Given {
     /// not at all
+    #[default]
     Nothing,
     /// it had everything in memory: it says nothing about reading ahead
     Warm,
     /// it was read ahead, and had to wait so long for it
     ReadAhead(Nanos),
-}
-
-impl Help {
-    /// Everything was there.
-    pub fn was_warm(&self) {
-        self.given.store(1, Ordering::Release);
-    }
-
-    /// Its exec was held so long.
-    pub fn read_ahead(&self, held: Duration) {
-        self.held.store(u64::try_from(held.as_nanos()).unwrap_or(u64::MAX), Ordering::Release);
-        self.given.store(2, Ordering::Release);
-    }
-
-    /// What was done.
-    pub fn given(&self) -> Given {
-        match self.given.load(Ordering::Acquire) {
-            0 => Given::Nothing,
-            1 => Given::Warm,
-            _ => Given::ReadAhead(Nanos(self.held.load(Ordering::Acquire))),
-        }
-    }
 }
 
 /// All starts that are watched.
@@ -106,7 +77,11 @@ impl Trees {
         }
         let ended = self.watched.remove(&exit.process).unwrap_or_default();
         self.count -= ended.len();
-        ended.into_iter().map(|watch| (whole - watch.before, watch)).map(swapped).collect()
+        let used = |watch: Watch| {
+            let own = whole - watch.before;
+            (watch, own)
+        };
+        ended.into_iter().map(used).collect()
     }
 
     /// Starts that were watched for long enough, and what they used so far, `alive` tells of threads.
@@ -117,8 +92,11 @@ impl Trees {
             !watches.is_empty()
         });
         self.count -= due.len();
-        let used = |watch: &Watch| self.of_tree(watch.process, alive, 0) - watch.before;
-        due.into_iter().map(|watch| (used(&watch), watch)).map(swapped).collect()
+        let used = |watch: Watch| {
+            let own = self.of_tree(watch.process, alive, 0) - watch.before;
+            (watch, own)
+        };
+        due.into_iter().map(used).collect()
     }
 
     /// The time at which the next watch is over.
@@ -133,10 +111,6 @@ impl Trees {
         }
         used
     }
-}
-
-fn swapped((used, watch): (Used, Watch)) -> (Watch, Used) {
-    (watch, used)
 }
 
 /// What the living threads of a process used so far.
@@ -164,6 +138,8 @@ fn numbers(text: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn used(read: u64) -> Used {

@@ -1,12 +1,12 @@
 //! Whether what a plan would read is in memory already: asked of a few files, by reads that the kernel answers at once or not at
 //! all. A program that is started all day is read ahead once.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::IoSliceMut;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use perflab_model::io::PAGE;
-use rustix::fs::OFlags;
+use perflab_observe::io::files;
 use rustix::io::{ReadWriteFlags, preadv2};
 
 use crate::Plan;
@@ -27,11 +27,8 @@ pub(super) fn is_warm(plan: &Plan<'_>) -> bool {
 }
 
 fn is_there(step: &Step<'_>) -> bool {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     // What cannot be opened will not be read ahead either.
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&step.file.path) else {
-        return true;
-    };
+    let Ok(file) = files::open(Path::new(&step.file.path)) else { return true };
     let mut ends = step.pages.iter().flat_map(|(first, count)| [first, first + count.saturating_sub(1)]);
     ends.all(|page| has(&file, page))
 }

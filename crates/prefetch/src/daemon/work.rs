@@ -2,8 +2,8 @@
 //! too long. Threads are few; beyond them a start is only watched.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use perflab_model::io::IoRecording;
@@ -13,7 +13,7 @@ use super::door::Held;
 use super::program::Standing;
 use super::reading::{Reading, known};
 use super::shared::{Shared, Unsaved, locked};
-use super::trees::Help;
+use super::trees::Given;
 use crate::{Policy, PrefetchError, Start, combine};
 
 /// Programs that are learnt at once: each has buffers of its own in the kernel.
@@ -43,7 +43,13 @@ pub(super) fn learn(shared: &Arc<Shared>, held: Arc<Held>, path: &Path, anew: bo
 }
 
 /// Reads ahead what a start will need.
-pub(super) fn read_ahead(shared: &Arc<Shared>, held: Arc<Held>, path: &Path, help: Arc<Help>, learn: bool) {
+pub(super) fn read_ahead(
+    shared: &Arc<Shared>,
+    held: Arc<Held>,
+    path: &Path,
+    help: Arc<Mutex<Given>>,
+    learn: bool,
+) {
     shared.deadline.set(&held, Instant::now() + shared.settings.bound);
     let (own, program) = (Arc::clone(shared), path.to_path_buf());
     let work = move || {

@@ -15,7 +15,7 @@ pub(super) struct View {
     heading: String,
     rows: Vec<Row>,
     figure: String,
-    shapes: Vec<ShapeRow>,
+    shapes: Vec<Shape>,
 }
 
 /// One way of starting: here, and in 2007 where it was tried.
@@ -33,15 +33,6 @@ struct Row {
     then: String,
 }
 
-#[derive(Debug, Serialize)]
-struct ShapeRow {
-    claim: &'static str,
-    then: &'static str,
-    standing: &'static str,
-    now: String,
-    why: &'static str,
-}
-
 /// A view for each application of each run that was started in different ways.
 pub(super) fn views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<View> {
     records.flat_map(|record| applications(record).into_iter().map(|one| view(record, &one))).collect()
@@ -52,7 +43,7 @@ fn view(record: &RunRecord, application: &Application) -> View {
         heading: format!("{}, {}", application.name, run::name(record)),
         rows: application.starts.iter().map(row).collect(),
         figure: every_start(application),
-        shapes: application.shapes.iter().map(shape).collect(),
+        shapes: application.shapes.clone(),
     }
 }
 
@@ -96,16 +87,6 @@ fn then(starts: &Starts) -> String {
     };
     let text = |row: &Then| format!("{:.2} \u{b1} {:.2} (test {})", row.mean, row.deviation, row.test);
     THEN.iter().filter(same).map(text).collect::<Vec<_>>().join("; ")
-}
-
-fn shape(shape: &Shape) -> ShapeRow {
-    ShapeRow {
-        claim: shape.claim,
-        then: shape.then,
-        standing: shape.standing.words(),
-        now: shape.now.clone(),
-        why: shape.why,
-    }
 }
 
 fn every_start(application: &Application) -> String {

@@ -1,9 +1,8 @@
 //! `perflab io export --blkparse`
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use perflab_model::io::IoKind;
+use perflab_model::io::{IoKind, Programs};
 
 use crate::arguments::io::Export;
 use crate::context::Context;
@@ -13,12 +12,9 @@ use crate::exit::Exit;
 pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
     let recording = super::recording(context, &wanted.which)?;
     let mut text = String::new();
-    let mut programs: HashMap<i32, &str> = HashMap::new();
+    let programs = Programs::of(&recording);
     let mut sequence = 0;
     for event in &recording.events {
-        if let (IoKind::Exec, Some(file)) = (event.kind, &event.name) {
-            programs.insert(event.pid, file.rsplit('/').next().unwrap_or(file));
-        }
         let Some(action) = action(event.kind) else { continue };
         sequence += 1;
         let at = event.at.since(recording.told.begun);
@@ -28,9 +24,9 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
         let pid = event.pid;
         let program = match event.kind {
             IoKind::Completed => "0".into(),
-            _ => programs.get(&pid).map_or_else(|| pid.to_string(), |name| (*name).to_owned()),
+            _ => programs.name(pid, event.at).map_or_else(|| pid.to_string(), String::from),
         };
-        // The CPU is not kept: it is always 0. A comm is not either: the last program that the thread had started stands for it.
+        // The CPU is not kept: it is always 0. A comm is not either, of a thread that had started a program: that stands for it.
         let _ = writeln!(
             text,
             "{device:>7} {:>2} {sequence:>8} {seconds:>5}.{nanos:09} {pid:>5} {action:>2} {flags:>3} {} + {} [{program}]",

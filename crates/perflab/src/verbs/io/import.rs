@@ -4,7 +4,7 @@ use std::path::Path;
 
 use perflab_archive::import::{Kind, On, Options};
 use perflab_model::io::IoRecording;
-use perflab_observe::io::scan;
+use perflab_observe::io::{lies_on_a_disk, scan};
 
 use crate::arguments::io::Import;
 use crate::context::Context;
@@ -20,7 +20,7 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
     }
     if let Some(place) = &wanted.on {
         // Looked at first: a place that is none must not cost a run.
-        scan(&mut IoRecording::default(), place)?;
+        lies_on_a_disk(place)?;
     }
     let on = wanted.on.clone().map(|place| On { place, find });
     let options = Options { label: wanted.label.clone(), kind: Some(kind), on, ..Options::default() };

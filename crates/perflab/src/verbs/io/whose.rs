@@ -39,12 +39,9 @@ fn places(files: &[String]) -> anyhow::Result<Grid> {
             let (disk, start) = recording.told.disk(below.unwrap_or(file.device));
             for extent in &file.extents {
                 let sector = (start + extent.physical) / SECTOR;
-                let row = [extent.logical.into(), Cell::from(disk.to_string()), sector.into()];
-                grid.add(
-                    std::iter::once(Cell::from(name.as_str()))
-                        .chain(row)
-                        .chain([(extent.length / SECTOR).into()]),
-                );
+                let sectors = extent.length / SECTOR;
+                let (name, disk) = (Cell::from(name.as_str()), Cell::from(disk.to_string()));
+                grid.add([name, extent.logical.into(), disk, sector.into(), sectors.into()]);
             }
         }
     }

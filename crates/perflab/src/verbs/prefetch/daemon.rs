@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use perflab_model::{Bytes, Nanos};
+use perflab_model::Nanos;
 use perflab_prefetch::daemon::{Lists, Settings, Worth};
 use perflab_prefetch::{Store, store};
 
@@ -38,17 +37,17 @@ pub fn daemon(context: &Context, store: Store, wanted: &Daemon) -> anyhow::Resul
 
 fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
     let worth_read = size("--worth-read", Some(&wanted.worth_read))?.unwrap_or_default();
-    let wait = Nanos(u64::try_from(time("--worth-wait", &wanted.worth_wait)?.as_nanos()).unwrap_or(u64::MAX));
+    let wait = time("--worth-wait", &wanted.worth_wait)?;
     Ok(Settings {
         store,
         socket: wanted.socket.clone(),
         on: wanted.on.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect(),
         lists: Lists { only: named("--only", &wanted.only)?, never: named("--never", &wanted.never)? },
         list: wanted.list.clone(),
-        worth: Worth { wait, read: Bytes(worth_read).0, faults: wanted.worth_faults },
-        window: time("--for", &wanted.duration)?,
-        decide: time("--decide", &wanted.decide)?,
-        bound: time("--bound", &wanted.bound)?,
+        worth: Worth { wait, read: worth_read, faults: wanted.worth_faults },
+        window: time("--for", &wanted.duration)?.into(),
+        decide: time("--decide", &wanted.decide)?.into(),
+        bound: time("--bound", &wanted.bound)?.into(),
         mode: mode(wanted.mode),
         order: order(wanted.order),
         policy: super::policy(wanted.policy),
@@ -57,10 +56,8 @@ fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
     })
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Usage> {
-    Nanos::parse(text)
-        .map(Duration::from)
-        .map_err(|error| Usage::new(format!("{option}: {error}"), "for example 50ms or 2s"))
+fn time(option: &str, text: &str) -> Result<Nanos, Usage> {
+    Nanos::parse(text).map_err(|error| Usage::new(format!("{option}: {error}"), "for example 50ms or 2s"))
 }
 
 /// Programs as the kernel will name them: found as the shell finds them, without links; folders too. What is not there yet

@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::{Budget, Order, Replayed, Start, Store, combine, plan, store};
+use perflab_prefetch::{Budget, Mode, Order, Replayed, Start, Store, combine, store};
 
-use crate::arguments::prefetch::{Mode, OrderName, Replay};
+use crate::arguments::prefetch::{ModeName, OrderName, Replay};
 use crate::context::Context;
 use crate::exit::Usage;
 
@@ -22,7 +22,8 @@ pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Resu
     let program = store::program(word)?;
     let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
     let rate = size("--io", wanted.io.as_deref())?;
-    let rules = Rules { mode: wanted.mode, order: order(wanted.order), memory, budget: Budget { rate } };
+    let rules =
+        Rules { mode: mode(wanted.mode), order: order(wanted.order), memory, budget: Budget { rate } };
     let start = match store.get(&program) {
         Ok(known) => combine(&known, super::policy(wanted.policy)),
         Err(error) if wanted.no_start => return Err(error.into()),
@@ -119,20 +120,19 @@ impl Reading {
 }
 
 fn read(start: &Start, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
-    let staged = plan(start, rules.order, rules.memory);
-    let plan = if rules.mode == Mode::Staged { staged } else { staged.swept(rules.order) };
-    let part = mode(rules.mode).parts(&plan).into_iter().nth(which);
+    let plan = rules.mode.plan(start, rules.order, rules.memory);
+    let part = rules.mode.parts(&plan).into_iter().nth(which);
     match part.filter(|part| part.metadata || !part.steps.is_empty()) {
         Some(part) => perflab_prefetch::replay(&plan, part, rules.budget, stop),
         None => Replayed::default(),
     }
 }
 
-pub(super) fn mode(name: Mode) -> perflab_prefetch::Mode {
+pub(super) fn mode(name: ModeName) -> Mode {
     match name {
-        Mode::Sync => perflab_prefetch::Mode::Sync,
-        Mode::Async => perflab_prefetch::Mode::Async,
-        Mode::Staged => perflab_prefetch::Mode::Staged,
+        ModeName::Sync => Mode::Sync,
+        ModeName::Async => Mode::Async,
+        ModeName::Staged => Mode::Staged,
     }
 }
 

@@ -12,10 +12,9 @@ use perflab_conduct::startup::{DiskReads, Held, Inside, StartError, Started, Unt
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
-use perflab_prefetch::{Budget, Order, Policy, Store, combine, learn, store};
+use perflab_prefetch::{Budget, Mode, Order, Policy, Store, combine, learn, store};
 use serde_json::json;
 
-use crate::arguments::prefetch::Mode;
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
 use crate::exit::{Exit, NeverStarted, Usage};
