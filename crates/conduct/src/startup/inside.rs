@@ -87,6 +87,25 @@ impl Inside {
         self.upper().join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// Does `start` if no program of this file was started here before, and remembers that it was: an application's first start
+    /// makes its settings, and may end for another to follow. It is no start as users know them.
+    ///
+    /// # Errors
+    /// What `start` says, or a disk on which nothing can be remembered.
+    pub fn first<E: From<InsideError>>(
+        &self,
+        program: &Path,
+        start: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let name = program.to_string_lossy().replace('/', "-");
+        let started = self.disk.join(format!("started{name}"));
+        if started.exists() {
+            return Ok(());
+        }
+        start()?;
+        Ok(fs::write(&started, "").map_err(copying(&started, &started))?)
+    }
+
     fn upper(&self) -> PathBuf {
         self.disk.join("files")
     }

@@ -50,6 +50,7 @@ fn accounting(context: &Context) -> Option<Bench> {
 
 fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let subject = Subject::of(wanted)?;
+    subject.settle()?;
     let store = Store::locate(wanted.store.as_deref());
     let mode = mode(wanted.prefetch);
     if mode.is_some() && wanted.learn && store.get(&subject.program).is_err() {
@@ -163,6 +164,8 @@ pub struct Subject {
     command: Vec<OsString>,
     /// its file, where it really lies
     program: PathBuf,
+    /// on which disk, where that is another than the machine's
+    inside: Option<Inside>,
     until: Until,
     limit: Nanos,
 }
@@ -175,7 +178,7 @@ impl Subject {
             .map_err(|error| Usage::new(format!("--limit: {error}"), "for example 120s"))?;
         let program = store::program(command.first().context("no command")?)?;
         until.check()?;
-        Ok(Subject { command: command.into(), program, until, limit })
+        Ok(Subject { command: command.into(), program, inside: None, until, limit })
     }
 
     /// The same, on another disk where that is wanted.
@@ -189,7 +192,13 @@ impl Subject {
                 format!("{} belongs to none of {}", subject.program.display(), wanted.package.join(", "));
             return Err(Usage::new(message, "`dpkg -S FILE` says whose it is").into());
         }
-        Ok(Subject { command: inside.command(&subject.command), program, ..subject })
+        Ok(Subject { command: inside.command(&subject.command), program, inside: Some(inside), ..subject })
+    }
+
+    /// The first start of an application on a disk is no measured one, however it ends.
+    fn settle(&self) -> anyhow::Result<()> {
+        let Some(inside) = &self.inside else { return Ok(()) };
+        inside.first(&self.program, || self.start(|| ()).map(drop).map_err(anyhow::Error::from))
     }
 
     fn start(&self, beside: impl FnOnce()) -> Result<Started, StartError> {
