@@ -21,7 +21,7 @@ type Keyed = BTreeMap<String, Vec<usize>>;
 /// Summarises one series of a run over each of its measured iterations.
 #[must_use]
 pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
-    let keyed = keyed(series);
+    let keyed = keyed(series, " ", |column, text| Some(format!("{column}={text}")));
     let mut samples = Vec::new();
     let mut left_out = 0;
     for iteration in &record.iterations {
@@ -32,10 +32,7 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
         };
         let before = samples.len();
         for (key, rows) in &keyed {
-            let from =
-                rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < iteration.start));
-            let to = rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at <= iteration.end));
-            let inside = rows.get(from..to).unwrap_or_default();
+            let inside = within(rows, series, (iteration.start, iteration.end));
             let values = series.schema.columns.iter().zip(&series.columns);
             samples.extend(values.filter_map(|(column, data)| {
                 let (value, unit) = summary(column, data, inside, &series.at)?;
@@ -61,8 +58,107 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
     Summarised { record: RunRecord { samples, ..record.clone() }, left_out }
 }
 
+/// Spans of as many readings may begin and end as they like; longer ones are to be covered by half.
+const FEW: u64 = 4;
+
+/// The rows of a span; none where they cover less than half of it, as they are the end of what was recorded of another. One
+/// at its very end is the next one's, as spans that were imported have whole seconds only.
+fn within<'a>(rows: &'a [usize], series: &Series, (start, end): Span) -> &'a [usize] {
+    let before = |time: Nanos| rows.partition_point(|row| series.at.get(*row).is_some_and(|at| *at < time));
+    let inside = rows.get(before(start)..before(end)).unwrap_or_default();
+    let at = |row: Option<&usize>| row.and_then(|row| series.at.get(*row)).copied();
+    let (Some(first), Some(last)) = (at(inside.first()), at(inside.last())) else { return &[] };
+    let (length, step) = (end.since(start).0, series.schema.interval.0);
+    let covered = last.since(first).0.saturating_add(step);
+    if length > step.saturating_mul(FEW) && covered.saturating_mul(2) < length { &[] } else { inside }
+}
+
+/// Every reading of a series as a sample of the workload that ran then, for tables over readings: the value of a gauge,
+/// the growth of a counter since the reading before. `vda-w_await`: keys, then the column.
+#[must_use]
+pub fn readings(record: &RunRecord, series: &Series) -> RunRecord {
+    let told = |column: &str, text: &str| {
+        (!["unit", "flags"].contains(&column) && !text.is_empty()).then(|| text.to_owned())
+    };
+    let keyed = keyed(series, "-", told);
+    let mut samples: Vec<Sample> = Vec::new();
+    for ((case, boot, ..), span) in spans(record) {
+        for (key, rows) in &keyed {
+            let inside = within(rows, series, span);
+            for (column, data) in series.schema.columns.iter().zip(&series.columns) {
+                let metric = match (key.as_str(), column.name.as_str()) {
+                    ("", name) => name.to_owned(),
+                    (key, "value") => key.to_owned(),
+                    (key, name) => format!("{key}-{name}"),
+                };
+                let values = steps(column, data, inside);
+                samples.extend((0..).zip(values).map(|(iteration, value)| Sample {
+                    boot,
+                    target: None,
+                    case,
+                    iteration,
+                    metric: metric.as_str().into(),
+                    value,
+                    unit: column.unit.clone(),
+                    direction: Direction::Neither,
+                    primary: false,
+                    start: span.0,
+                    end: span.1,
+                }));
+            }
+        }
+    }
+    RunRecord { samples, ..record.clone() }
+}
+
+/// Case and boot of a workload's readings, which iterations of imported benchmarks share.
+type Place = (u32, u32, Nanos);
+
+/// When each workload ran, each stretch once, in the workload's first case.
+fn spans(record: &RunRecord) -> BTreeMap<Place, Span> {
+    let plan = &record.manifest.plan;
+    let mut first: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for iteration in record.iterations.iter().filter(|one| one.outcome == perflab_model::Outcome::Ok) {
+        let slot = plan.slots.get(iteration.slot as usize).filter(|slot| !slot.warmup);
+        let Some((slot, case)) = slot.and_then(|slot| Some((slot, plan.case(slot.case)?))) else { continue };
+        let case = *first.entry(case.workload.as_str()).or_insert(slot.case);
+        found.insert((case, slot.boot, iteration.start), (iteration.start, iteration.end));
+    }
+    let name = |case: u32| plan.case(case).map_or("", |case| case.workload.as_str());
+    let all: Vec<(u32, Span)> = found.iter().map(|((case, ..), span)| (*case, *span)).collect();
+    // A benchmark whose time is not known has that of the whole run, in which others ran too.
+    found.retain(|(case, ..), span| {
+        !all.iter().any(|other| holds(*span, name(*case), other.1, name(other.0)))
+    });
+    found
+}
+
+/// When something ran.
+type Span = (Nanos, Nanos);
+
+/// Whether another workload ran in that span; reports of one benchmark share it and the beginning of their names.
+fn holds(span: Span, name: &str, other: Span, of: &str) -> bool {
+    let related = name.starts_with(of) || of.starts_with(name) || of == "duration" || name == "duration";
+    !related && span.0 <= other.0 && other.1 <= span.1 && other.0 < other.1
+}
+
+/// The readings of a gauge, the growth of a counter; a counter that went back was reset.
+fn steps(column: &Column, data: &ColumnData, rows: &[usize]) -> Vec<f64> {
+    let values = rows.iter().filter_map(|row| number(data, *row));
+    match column.kind {
+        ColumnKind::Gauge => values.collect(),
+        ColumnKind::Counter => {
+            let known: Vec<f64> = values.collect();
+            let grown = known.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
+            grown.filter(|grown| *grown >= 0.0).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Rows by the values of their key columns; one empty key where there is none.
-fn keyed(series: &Series) -> Keyed {
+fn keyed(series: &Series, between: &str, told: impl Fn(&str, &str) -> Option<String>) -> Keyed {
     let keys: Vec<(&Column, &ColumnData)> = series
         .schema
         .columns
@@ -72,19 +168,18 @@ fn keyed(series: &Series) -> Keyed {
         .collect();
     let mut found: Keyed = BTreeMap::new();
     for row in 0..series.at.len() {
-        let texts: Vec<String> = keys.iter().filter_map(|(column, data)| key(column, data, row)).collect();
-        found.entry(texts.join(" ")).or_default().push(row);
+        let texts = keys.iter().filter_map(|(column, data)| told(&column.name, &key(data, row)?));
+        found.entry(texts.collect::<Vec<_>>().join(between)).or_default().push(row);
     }
     found
 }
 
-fn key(column: &Column, data: &ColumnData, row: usize) -> Option<String> {
-    let text = match data {
+fn key(data: &ColumnData, row: usize) -> Option<String> {
+    Some(match data {
         ColumnData::Int(values) => values.get(row)?.as_ref()?.to_string(),
         ColumnData::Float(values) => values.get(row)?.as_ref()?.to_string(),
         ColumnData::Text(values) => values.get(row)?.clone()?,
-    };
-    Some(format!("{}={text}", column.name))
+    })
 }
 
 fn number(data: &ColumnData, row: usize) -> Option<f64> {

@@ -161,14 +161,14 @@ fn what_mmtests_prints_wrongly_is_right_here_and_named() {
         ("events-2", Higher, vec![200.0, 201.0, 199.0, 200.0, 200.0]),
         ("events-4", Higher, vec![400.0, 401.0, 399.0, 400.0, 400.0]),
         ("events-8", Higher, vec![800.0, 801.0, 799.0, 800.0, 800.0]),
-        ("latency-1", Lower, vec![5.0; 5]),
+        ("pause-1", Lower, vec![5.0; 5]),
         ("wakeups-1", Neither, vec![7.0]),
     ];
     let new = vec![
         ("events-1", Higher, vec![110.0, 111.0, 109.0, 110.5, 109.5]),
         ("events-2", Higher, vec![220.0, 0.0, 219.0, 220.0, 220.0]),
         ("events-8", Higher, vec![0.0; 5]),
-        ("latency-1", Lower, vec![5.0; 5]),
+        ("pause-1", Lower, vec![5.0; 5]),
         ("wakeups-1", Neither, vec![8.0]),
     ];
     let comparison = compared("sysbenchcpu", &[("before", base), ("after", new)]);

@@ -5,15 +5,15 @@
 //! Formulas: `bin/lib/MMTests/Stat.pm` and `Summarise.pm` at 638401e (June 2026), restated in `perflab-stats`.
 
 mod band;
-mod duration;
 mod note;
 mod operation;
+mod plain;
 mod ratio;
 mod report;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use duration::{DurationTable, durations};
+pub use plain::{PlainRow, PlainTable, durations, monitors};
 pub use ratio::{RatioCell, RatioRow, RatioTable, ratios};
 pub use table::{StatCell, StatRow, StatTable, tables};

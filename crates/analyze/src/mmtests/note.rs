@@ -16,6 +16,9 @@ pub(super) fn of_table(benchmark: &Benchmark, comparison: &Comparison, limit: f6
     let mut notes = vec![meaning(comparison, limit)];
     notes.extend(direction(benchmark));
     notes.extend(without_direction(benchmark));
+    notes.extend(unknown(benchmark));
+    notes.extend(prepared(benchmark));
+    notes.extend(received(benchmark));
     let mut folded: IndexMap<String, Vec<&str>> = IndexMap::new();
     for operation in &benchmark.operations {
         let of_sides = sides.iter().enumerate().filter_map(|(side, name)| left_out(operation, side, name));
@@ -60,7 +63,7 @@ fn direction(benchmark: &Benchmark) -> Option<String> {
         format!(
             "{}: MMTests takes {word} for better in all of {}, and would print these changes with the other sign and \
              the other kind of mean",
-            names.join(", "),
+            listed(&names),
             benchmark.name,
         )
     })
@@ -72,6 +75,37 @@ fn without_direction(benchmark: &Benchmark) -> Option<String> {
     let word = if benchmark.report.direction == Some(Better::Higher) { "higher" } else { "lower" };
     (!names.is_empty())
         .then(|| format!("{}: no better or worse is known; signs as if {word} were better", names.join(", ")))
+}
+
+/// Metrics that its table does not have.
+fn unknown(benchmark: &Benchmark) -> Option<String> {
+    let names: Vec<&str> = benchmark.unknown.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: left out, as MMTests reads no such metric; shown without --style mmtests",
+            listed(&names)
+        )
+    })
+}
+
+/// redis-benchmark fills a list before it reads it, and prints that under the name of the test that writes lists.
+fn prepared(benchmark: &Benchmark) -> Option<String> {
+    let is_prepared = |operation: &&Operation| operation.metric.contains("-prepare-");
+    let names: Vec<&str> =
+        benchmark.operations.iter().filter(is_prepared).map(|one| one.label.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!("{}: what another test needed; MMTests pools it with the test of that name", listed(&names))
+    })
+}
+
+/// Its reader of netperf's UDP logs ends at the first loss.
+fn received(benchmark: &Benchmark) -> Option<String> {
+    let is_received = |operation: &Operation| operation.metric == "udpstream-recv";
+    benchmark.operations.iter().any(is_received).then(|| {
+        "udpstream: MMTests prints what was sent for what was received and for what was lost, and of an iteration that \
+         lost more than a tenth nothing further"
+            .into()
+    })
 }
 
 /// What a side lacks.
@@ -86,6 +120,13 @@ fn left_out(operation: &Operation, side: usize, name: &str) -> Option<String> {
         let text = "MMTests would drop the whole column, or take the loss for no change";
         return Some(format!(
             "{name} has {zeros} of {} values that are not above zero, so no harmonic mean and no ratio; {text}",
+            values.len()
+        ));
+    }
+    if zeros > 0 && side == 0 {
+        return Some(format!(
+            "{name} has {zeros} of {} values that are not above zero, from which no change is told; MMTests would \
+             print -99.00% for a zero",
             values.len()
         ));
     }

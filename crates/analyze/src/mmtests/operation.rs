@@ -5,8 +5,8 @@ use indexmap::IndexMap;
 use perflab_model::Direction;
 use perflab_stats::Better;
 
-use super::duration;
-use super::report::Report;
+use super::plain;
+use super::report::{Report, is_unknown};
 use crate::comparison::{Comparison, Row, Summary};
 
 /// One metric at one point of a benchmark, on every side.
@@ -14,6 +14,8 @@ use crate::comparison::{Comparison, Row, Summary};
 pub(super) struct Operation {
     /// `time-4`: the metric, then the matrix parameters.
     pub(super) label: String,
+    pub(super) metric: String,
+    unit: String,
     /// The metric's own direction; MMTests' where the metric has none.
     pub(super) better: Better,
     pub(super) has_direction: bool,
@@ -31,25 +33,49 @@ pub(super) struct Benchmark {
     pub(super) name: String,
     pub(super) report: Report,
     pub(super) operations: Vec<Operation>,
+    /// Labels of what perflab read and MMTests does not read.
+    pub(super) unknown: Vec<String>,
 }
 
 /// All benchmarks of a comparison.
 pub(super) fn benchmarks(comparison: &Comparison) -> Vec<Benchmark> {
-    let mut found: IndexMap<&str, IndexMap<String, Operation>> = IndexMap::new();
-    for row in comparison.rows.iter().filter(|row| row.workload != duration::WORKLOAD) {
+    // Values of different units are never of one operation.
+    let mut found: IndexMap<&str, IndexMap<(String, &str), Operation>> = IndexMap::new();
+    for row in comparison.rows.iter().filter(|row| row.workload != plain::WORKLOAD) {
         let report = Report::of(&row.workload);
         let operations = found.entry(row.workload.as_str()).or_default();
         let label = label(row);
-        let operation =
-            operations.entry(label.clone()).or_insert_with(|| empty(label, row, report, comparison));
+        let operation = operations
+            .entry((label.clone(), row.unit.0.as_ref()))
+            .or_insert_with(|| empty(label, row, report, comparison));
         operation.add(row, comparison);
     }
-    let benchmark = |(name, operations): (&str, IndexMap<String, Operation>)| Benchmark {
-        name: name.into(),
-        report: Report::of(name),
-        operations: operations.into_values().collect(),
-    };
-    found.into_iter().map(benchmark).collect()
+    found.into_iter().map(|(name, operations)| benchmark(name, operations.into_values())).collect()
+}
+
+/// The rows that MMTests has, in its order; what it does not read stays only where there is nothing else.
+fn benchmark(name: &str, operations: impl Iterator<Item = Operation>) -> Benchmark {
+    let report = Report::of(name);
+    let (unknown, mut known): (Vec<_>, Vec<_>) =
+        operations.partition(|operation| is_unknown(name, &operation.metric));
+    if known.is_empty() {
+        return Benchmark { name: name.into(), report, operations: unknown, unknown: Vec::new() };
+    }
+    if report.is_sorted(name) {
+        known.sort_by(|a, b| a.metric.cmp(&b.metric));
+    }
+    tell_units(&mut known);
+    let unknown = unknown.into_iter().map(|operation| operation.label).collect();
+    Benchmark { name: name.into(), report, operations: known, unknown }
+}
+
+/// Operations of one label that differ in their units say them.
+fn tell_units(operations: &mut [Operation]) {
+    let mut labels: IndexMap<String, usize> = IndexMap::new();
+    operations.iter().for_each(|operation| *labels.entry(operation.label.clone()).or_default() += 1);
+    for operation in operations.iter_mut().filter(|operation| labels.get(&operation.label) > Some(&1)) {
+        operation.label = format!("{} [{}]", operation.label, operation.unit);
+    }
 }
 
 fn label(row: &Row) -> String {
@@ -64,7 +90,8 @@ fn empty(label: String, row: &Row, report: Report, comparison: &Comparison) -> O
         Direction::Neither => (report.direction.unwrap_or(Better::Lower), false),
     };
     let (values, q, failed) = (vec![Vec::new(); sides], vec![None; sides], vec![0; sides]);
-    Operation { label, better, has_direction, sides: values, q, failed }
+    let (metric, unit) = (row.metric.clone(), row.unit.to_string());
+    Operation { label, metric, unit, better, has_direction, sides: values, q, failed }
 }
 
 impl Operation {

@@ -4,6 +4,7 @@
 use perflab_stats::{Better, geometric_mean};
 
 use super::operation::{Benchmark, Operation, benchmarks};
+use super::report::decides;
 use super::{band, note, table};
 use crate::comparison::Comparison;
 use crate::statistic::Statistic;
@@ -52,7 +53,16 @@ pub struct RatioCell {
 /// The ratio tables of a comparison.
 #[must_use]
 pub fn ratios(comparison: &Comparison) -> Vec<RatioTable> {
-    benchmarks(comparison).iter().map(|benchmark| of(benchmark, comparison)).collect()
+    benchmarks(comparison).into_iter().map(|benchmark| of(&deciding(benchmark), comparison)).collect()
+}
+
+/// The operations that MMTests' ratios are over.
+fn deciding(mut benchmark: Benchmark) -> Benchmark {
+    let name = &benchmark.name;
+    if benchmark.operations.iter().any(|operation| decides(name, &operation.metric)) {
+        benchmark.operations.retain(|operation| decides(name, &operation.metric));
+    }
+    benchmark
 }
 
 fn of(benchmark: &Benchmark, comparison: &Comparison) -> RatioTable {

@@ -53,9 +53,56 @@ const REPORTS: &[(&str, Kind, Better, usize)] = &[
     ("xfstests", Singleops, Lower, 2), ("xsbench", Multiops, Higher, 2),
 ];
 
+/// Endings that imports give to what MMTests prints on demand only (`-a exectime`, `-a latency`): beginning, ending,
+/// decimals. Lower is better in all of them.
+const ON_DEMAND: &[(&str, &str, usize)] = &[("", "-time", 2), ("fio", "-latency", 4)];
+
+/// What the geometric mean of ratios is over, where its parsers say so: the benchmark's beginning, what the metric holds.
+const DECIDING: &[(&str, &str)] =
+    &[("dbench", "loadfile"), ("tbench", "loadfile"), ("redis-memtier", "ops/sec"), ("redis", "-RPS")];
+
+/// Metrics that perflab reads and MMTests does not: the benchmark's beginning, what the metric holds.
+const UNKNOWN: &[(&str, &str)] = &[
+    ("sysbenchmutex", "events/sec"),
+    ("sysbenchcpu", "latency"),
+    ("sysbench", "events/sec"),
+    ("sysbench", "latency"),
+    ("redis", "-lat50"),
+];
+
+/// Benchmarks whose rows MMTests leaves in the order of the logs; those of others are by metric.
+const UNSORTED: [&str; 2] = ["netperf", "stream"];
+
+/// The entry with the longest fitting beginning decides for a benchmark.
+fn of_benchmark<'a>(table: &'a [(&str, &str)], benchmark: &str) -> impl Iterator<Item = &'a str> {
+    let fits = |(name, _): &&(&str, &str)| benchmark.starts_with(name);
+    let longest = table.iter().filter(fits).map(|(name, _)| name.len()).max();
+    table.iter().filter(move |(name, _)| Some(name.len()) == longest).map(|(_, metric)| *metric)
+}
+
+/// Whether MMTests' ratios are over this metric, where they are not over all.
+pub(super) fn decides(benchmark: &str, metric: &str) -> bool {
+    of_benchmark(DECIDING, benchmark).any(|part| metric.contains(part))
+}
+
+/// Whether MMTests reads no such metric of the benchmark.
+pub(super) fn is_unknown(benchmark: &str, metric: &str) -> bool {
+    of_benchmark(UNKNOWN, benchmark).any(|part| metric.contains(part))
+}
+
 impl Report {
+    /// Whether its rows are by metric.
+    pub(super) fn is_sorted(self, benchmark: &str) -> bool {
+        self.direction.is_some() && !UNSORTED.iter().any(|name| benchmark.starts_with(name))
+    }
+
     /// What MMTests knows of the benchmark of this name.
     pub(super) fn of(benchmark: &str) -> Self {
+        let on_demand =
+            |(begin, end, _): &&(&str, &str, usize)| benchmark.starts_with(begin) && benchmark.ends_with(end);
+        if let Some((.., decimals)) = ON_DEMAND.iter().find(on_demand) {
+            return Report { kind: Multiops, direction: Some(Lower), decimals: Some(*decimals) };
+        }
         let fitting = REPORTS.iter().filter(|(name, ..)| benchmark.starts_with(name));
         match fitting.max_by_key(|(name, ..)| name.len()) {
             Some((_, kind, direction, decimals)) => {

@@ -1,6 +1,6 @@
 use perflab_stats::Better;
 
-use super::report::{Kind, Report};
+use super::report::{Kind, Report, decides, is_unknown};
 use super::table::change;
 use crate::statistic::Statistic;
 
@@ -11,6 +11,10 @@ fn the_longest_beginning_of_a_name_decides() {
     assert_eq!(Report::of("sysbenchcpu").direction, Some(Better::Lower));
     assert_eq!(Report::of("netperf-tcp-rr").direction, Some(Better::Higher));
     assert_eq!(Report::of("my-own").direction, None);
+    assert_eq!(Report::of("pgbench-time").direction, Some(Better::Lower), "as `-a exectime`");
+    assert_eq!(Report::of("fio-randread-latency").decimals, Some(4), "as `-a latency`");
+    assert!(decides("redis", "GET-RPS") && !decides("redis", "GET-lat99") && !decides("stream", "Copy"));
+    assert!(is_unknown("sysbenchcpu", "latency") && !is_unknown("sysbenchmutex", "latency"));
 }
 
 #[test]

@@ -33,3 +33,25 @@ fn iterations_without_a_reading_are_counted() {
     let record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 3).run(|_| Some(1.0));
     assert_eq!(summarise(&record, &series(8)).left_out, 2);
 }
+
+/// Readings at the edge of a long iteration are the end of what another was watched with.
+#[test]
+fn iterations_that_were_hardly_watched_are_left_out() {
+    let mut record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 1).run(|_| Some(1.0));
+    record.iterations[0].end = Nanos(record.iterations[0].start.0 + 10_000_000_000);
+    assert_eq!(summarise(&record, &series(25)).left_out, 1);
+    record.iterations[0].end = Nanos(record.iterations[0].start.0 + 4_000_000_000);
+    assert_eq!(summarise(&record, &series(25)).left_out, 0);
+}
+
+#[test]
+fn readings_are_single_values_of_the_workload() {
+    let record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 1).run(|_| Some(1.0));
+    let found = readings(&record, &series(25));
+    let of = |name: &str| -> Vec<f64> {
+        found.samples.iter().filter(|s| s.metric == name).map(|s| s.value).collect()
+    };
+    let queue = of("sda-queue");
+    assert!(queue.len() > 1 && queue.iter().all(|value| *value == 4.0), "{queue:?}");
+    assert_eq!(of("sda-reads"), vec![10.0; queue.len() - 1], "the first growth is not known");
+}

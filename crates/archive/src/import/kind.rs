@@ -100,7 +100,7 @@ impl Kind {
             Kind::GoogleBenchmark => "output of Google Benchmark's --benchmark_format=json",
             Kind::Pyperf => "JSON of pyperf",
             Kind::Criterion => "target/criterion, or the project that holds it",
-            Kind::GoBench => "output of go test -bench",
+            Kind::GoBench => "output of go test -bench, also with -json",
             Kind::Phoronix => "composite.xml of the Phoronix Test Suite",
             Kind::Sar => "output of sadf -j",
             Kind::Dump => "dumps of /proc/slabinfo, with `time: EPOCH` lines or alone",

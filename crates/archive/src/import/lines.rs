@@ -196,7 +196,7 @@ pub(crate) fn last_word(text: &str) -> Option<(&str, &str)> {
     Some((text.get(..space)?.trim_ascii_end(), text.get(space + 1..)?))
 }
 
+/// Whether what unpacks says so, of whatever kind: errors of the system have its number.
 fn unpacking(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-    matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
+    error.raw_os_error().is_none()
 }

@@ -112,3 +112,24 @@ fn a_folder_of_runs_gives_each_of_them() {
     assert_eq!(names, ["base-9", "base-10"]);
     assert!(results.iter().all(|(kind, _)| *kind == Kind::Mmtests));
 }
+
+/// Whatever is wrong with one packed log, the others are read.
+#[test]
+fn a_damaged_packed_log_costs_itself_only() {
+    let packed =
+        fs::read(super::mmtests::recorded("current").join("iter-0/dbench4/logs/benchlog-op-1.xz")).unwrap();
+    for place in (6..packed.len()).step_by(11) {
+        for cut in [true, false] {
+            let bench = Bench::new();
+            let root = logs(&bench, GOOD);
+            let mut bytes = packed.clone();
+            bytes[place] ^= 0x55;
+            bytes.truncate(if cut { place } else { bytes.len() });
+            bench.write("run/iter-0/dbench4/logs/benchlog-op-1.xz", bytes);
+            let record = bench.import(&root).run.record().unwrap();
+            let times: Vec<f64> =
+                record.samples.iter().filter(|s| s.metric == "time").map(|s| s.value).collect();
+            assert_eq!(times, [0.1], "byte {place}, cut {cut}");
+        }
+    }
+}

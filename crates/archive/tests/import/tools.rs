@@ -68,6 +68,25 @@ fn perf_stat_of_a_command() {
     assert_eq!(values(&record, "perf-stat", "task-clock"), [0.61]);
 }
 
+/// `-x :` and `-x ' '`: a name may hold the separator, and what was not counted holds a space.
+#[test]
+fn perf_stat_with_any_separator() {
+    let bench = Bench::new();
+    let (imported, record) = import(&bench, "perf-stat-colon.csv", Kind::PerfStat);
+    let found = |metric: &str| values(&record, "perf-stat", metric);
+    let all = ["task-clock", "context-switches", "page-faults", "sched:sched_switch"].map(found);
+    assert_eq!(all.concat(), [0.66, 1.0, 49.0, 1.0]);
+    assert!(messages(&imported)[0].contains("`cycles:u` was not counted"), "{:?}", messages(&imported));
+    let (imported, record) = import(&bench, "perf-stat-space.csv", Kind::PerfStat);
+    let found = |metric: &str| values(&record, "perf-stat", metric);
+    assert_eq!(["task-clock", "context-switches", "page-faults"].map(found).concat(), [1.08, 1.0, 75.0]);
+    assert_eq!(meaning(samples(&record, "perf-stat", "task-clock")[0]).0, "ms");
+    assert!(messages(&imported)[0].contains("`cycles` was not counted"), "{:?}", messages(&imported));
+    let cut = "# started on Sun Nov 22 04:50:39 2026\n\n1.08 msec task-clock 1.06% 1079901 100.00 0.074 CPUs utilized\n75  page-fau";
+    let imported = bench.import(&bench.write("cut.csv", cut));
+    assert_eq!(imported.took[0].counts(), "2 rows read, 1 used, 0 flagged, 1 unusable");
+}
+
 #[test]
 fn perf_stat_of_intervals() {
     let bench = Bench::new();
@@ -158,6 +177,40 @@ fn go_benchmarks() {
     assert_eq!(meaning(samples(&record, "Ring n=16 procs=2", "allocated")[0]), ("B/op", Direction::Lower));
     assert_eq!(meaning(samples(&record, "Repeat procs=2", "throughput")[0]), ("MB/s", Direction::Higher));
     assert_eq!(record.manifest.facts.get("go.os").unwrap().to_string(), "linux");
+}
+
+/// The same in JSON, as `go test -json ./...` wraps it: a line in pieces, two packages, names alone, a benchmark's own log.
+#[test]
+fn go_benchmarks_in_json() {
+    let bench = Bench::new();
+    let (_, record) = import(&bench, "go.jsonl", Kind::GoBench);
+    let text = fs::read_to_string(recorded("go.jsonl")).unwrap();
+    let theirs: Vec<f64> = text
+        .lines()
+        .filter_map(|line| line.split(" ns/op").next().filter(|before| before.len() < line.len()))
+        .map(|before| before.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    let cases = [
+        "Ring pkg=example.org/rings/rings n=16 procs=2",
+        "Ring pkg=example.org/rings/rings n=256 procs=2",
+        "Repeat pkg=example.org/rings/words procs=2",
+    ];
+    assert_eq!(cases.map(|case| values(&record, case, "time")).concat(), theirs);
+    assert_eq!(theirs.len(), 9);
+    assert_eq!(values(&record, cases[2], "throughput"), [583.48, 1111.93, 945.75]);
+    // Packages that were tested beside each other take turns, line by line.
+    let (rings, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("/rings/rings"));
+    let longest = rings.len().max(words.len());
+    let turns: String = (0..longest)
+        .flat_map(|at| [rings.get(at), words.get(at)])
+        .flatten()
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let mixed = bench.import(&bench.write("mixed.jsonl", turns)).run.record().unwrap();
+    assert_eq!(cases.map(|case| values(&mixed, case, "time")).concat(), theirs);
+    let cut = bench.import(&bench.write("cut.jsonl", &text[..text.find("1519 ns").unwrap()]));
+    assert_eq!(values(&cut.run.record().unwrap(), "Ring n=16 procs=2", "time"), theirs[..1]);
+    assert!(messages(&cut)[0].contains("it is no whole JSON"), "{:?}", messages(&cut));
 }
 
 /// Systems are levels; a result that is none is named and no 0.
@@ -266,6 +319,39 @@ fn lkp_result_roots() {
     let boots: Vec<u32> =
         samples(&record, "hackbench", "throughput").iter().map(|sample| sample.boot).collect();
     assert_eq!(boots, [0, 1, 2]);
+}
+
+/// A result root that lkp-tests made of hackbench's output, against that output: in its matrix, and in the statistics of
+/// its runs where the matrix is lost.
+#[test]
+fn lkp_result_roots_recorded() {
+    let bench = Bench::new();
+    let root = recorded("../lkp-hackbench");
+    let kib = f64::from((40 * 200 * 100) >> 10);
+    let best = |run: u32| {
+        let text = fs::read_to_string(root.join(format!("{run}/hackbench"))).unwrap();
+        let times = text.lines().filter_map(|line| line.strip_prefix("Time: ")?.trim().parse::<f64>().ok());
+        kib / times.fold(f64::INFINITY, f64::min)
+    };
+    let theirs = [0, 1, 2].map(best);
+    let check = |imported: &Imported| {
+        assert_eq!(imported.kind, Kind::Lkp);
+        let record = imported.run.record().unwrap();
+        assert_eq!(values(&record, "hackbench", "throughput"), theirs);
+        let boots: Vec<u32> =
+            samples(&record, "hackbench", "throughput").iter().map(|one| one.boot).collect();
+        assert_eq!(boots, [0, 1, 2]);
+        assert!(
+            !messages(imported).iter().any(|said| said.contains("stats_source")),
+            "{:?}",
+            messages(imported)
+        );
+    };
+    check(&bench.import(&root));
+    for run in ["0", "1", "2"] {
+        bench.write(&format!("lost/{run}/stats.json"), fs::read(root.join(run).join("stats.json")).unwrap());
+    }
+    check(&bench.import(bench.write("lost/avg.json", "{}").parent().unwrap()));
 }
 
 /// Every recorded document, cut off anywhere, is refused with a line or gives no other number.

@@ -39,7 +39,11 @@ fn text(
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match wanted.style {
         StyleName::Mmtests if wanted.monitor.as_deref() == Some("duration") => {
-            table::mmtests::render_durations(&mmtests::durations(comparison), format)?
+            table::mmtests::render_plain(&mmtests::durations(comparison), format)?
+        }
+        StyleName::Mmtests if wanted.monitor.is_some() => {
+            let monitor = wanted.monitor.as_deref().unwrap_or_default();
+            table::mmtests::render_plain(&mmtests::monitors(comparison, monitor), format)?
         }
         StyleName::Mmtests if wanted.ratio => {
             table::mmtests::render_ratios(&mmtests::ratios(comparison), format)?
@@ -98,7 +102,8 @@ fn side_of(
     wanted: &arguments::Compare,
 ) -> anyhow::Result<Side> {
     match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
-        Some(wanted) => monitor::side(archive, name, wanted),
+        Some(monitor) if wanted.style == StyleName::Mmtests => monitor::readings_of(archive, name, monitor),
+        Some(monitor) => monitor::side(archive, name, monitor),
         None => sides::side(archive, name).map(failures_only),
     }
 }

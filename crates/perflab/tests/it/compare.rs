@@ -1,6 +1,7 @@
 //! Comparisons from the outside: verdicts, formats, exit codes.
 
 use std::fs;
+use std::path::Path;
 
 use crate::laboratory::Laboratory;
 
@@ -232,4 +233,118 @@ fn rows_in_the_style_of_lkp_are_its_own() {
         assert!(from_zero || theirs.contains(&line), "{line}\n{}", theirs.join("\n"));
     }
     assert!(said.out.contains("lkp would divide by 1e-100"), "{}", said.out);
+}
+
+/// Two runs of logs that were recorded in MMTests' layout, one of each iteration.
+fn recorded(layout: &str) -> Laboratory {
+    let laboratory = Laboratory::new();
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/recorded/mmtests").join(layout);
+    for (run, iteration) in [("recorded-base", "iter-0"), ("recorded-new", "iter-1")] {
+        copy(&logs.join(iteration), &laboratory.path(run).join("iter-0"));
+        laboratory.good(&["import", run]);
+    }
+    laboratory
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// What is printed before the notes, without marks, which are ours, and with single spaces.
+fn figures(text: &str) -> Vec<String> {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let plain = lines.map(|line| line.replace(['*', '(', ')'], "|"));
+    plain.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Every table that compare-mmtests.pl printed of the same logs: same rows, same figures, same order.
+#[test]
+fn recorded_logs_have_the_tables_that_mmtests_prints() {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mmtests");
+    for layout in ["current", "streams-current"] {
+        let laboratory = recorded(layout);
+        let of_layout = |line: &&str| line.split('\t').next() == Some(layout);
+        let index = fs::read_to_string(goldens.join("tables.tsv")).unwrap();
+        for line in index.lines().filter(of_layout) {
+            let [_, name, options] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let options: Vec<&str> = options.split_whitespace().collect();
+            let fixed = ["compare", "recorded-base", "recorded-new", "--style", "mmtests"];
+            let said = laboratory.good(&[&fixed[..], &options].concat());
+            let theirs = fs::read_to_string(goldens.join(format!("{name}.txt"))).unwrap();
+            assert_eq!(figures(&said.out), figures(&theirs), "{name}");
+        }
+    }
+}
+
+/// Means and maxima over all readings of a monitor, and durations of a benchmark.
+#[test]
+fn monitors_have_the_figures_that_mmtests_prints() {
+    let laboratory = recorded("current");
+    let printed = |monitor: &str| {
+        let fixed = ["compare", "recorded-base", "recorded-new", "--style", "mmtests", "--monitor", monitor];
+        laboratory.good(&fixed).out
+    };
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mmtests/perf-time-stat.txt");
+    let ours = figures(&printed("perf-time-stat"));
+    let theirs = figures(&fs::read_to_string(golden).unwrap());
+    assert!(theirs.len() == 8 && theirs.iter().all(|line| ours.contains(line)), "{ours:?}");
+    let durations = printed("duration");
+    assert!(durations.contains("Duration User                 1.42              3.62"), "{durations}");
+    // Only one benchmark was watched: no other has a table, though it began in the second in which the readings end.
+    assert!(!printed("vmstat").contains("dbench4"), "{}", printed("vmstat"));
+}
+
+/// What a benchmark is for, or what only explains it; by name with any spelling of neither.
+#[test]
+fn metrics_are_chosen_by_what_they_are_for() {
+    let laboratory = recorded("current");
+    let metrics = |wanted: &str| -> Vec<String> {
+        let options = ["--workload", "sysbenchcpu", "--metric", wanted, "--format", "json"];
+        let said = laboratory.good(&[&["compare", "recorded-base", "recorded-new"], &options[..]].concat());
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let rows = json["rows"].as_array().unwrap();
+        rows.iter().map(|row| row["metric"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(metrics("primary"), ["events/sec"; 2]);
+    assert_eq!(metrics("explanatory"), ["latency"; 2]);
+    assert_eq!(metrics("latency"), ["latency"; 2]);
+    let wrong = laboratory.run(&["compare", "recorded-base", "recorded-new", "--metric", "primry"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+    assert!(wrong.err.contains("primry"), "{}", wrong.err);
+}
+
+/// 3 ms are not better than 4,000 us by a thousand.
+#[test]
+fn values_of_different_units_are_never_compared() {
+    let laboratory = Laboratory::new();
+    for (label, unit) in [("in-ns", "ns"), ("in-us", "us")] {
+        let one = format!(
+            r#"{{"name": "Fill", "run_type": "iteration", "real_time": 5, "time_unit": "{unit}", "pages": 3}}"#
+        );
+        let text = format!(r#"{{"context": {{}}, "benchmarks": [{one}, {one}, {one}]}}"#);
+        fs::write(laboratory.path(label), text).unwrap();
+        laboratory.good(&["import", label, "--label", label]);
+    }
+    let of = |options: &[&str]| laboratory.good(&[&["compare", "in-ns", "in-us"], options].concat()).out;
+    assert!(of(&[]).contains("real_time [us]") && of(&[]).contains("missing"), "{}", of(&[]));
+    let said = of(&["--style", "mmtests"]);
+    assert!(said.contains("real_time [us]") && said.contains("in-us has no value"), "{said}");
+    let csv = of(&["--style", "mmtests", "--format", "csv"]);
+    let changes: Vec<&str> = csv
+        .lines()
+        .filter(|line| line.contains(",in-us,"))
+        .map(|line| line.split(',').nth(5).unwrap())
+        .collect();
+    assert!(changes.len() >= 6 && changes.iter().all(|change| change.is_empty()), "{csv}");
+    assert!(of(&["--ratio"]).contains("no geometric mean"), "{}", of(&["--ratio"]));
+    assert!(of(&["--style", "lkp"]).contains("missing"), "{}", of(&["--style", "lkp"]));
 }

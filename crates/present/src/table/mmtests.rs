@@ -1,7 +1,7 @@
 //! Owns the layout of MMTests' tables, column by column as `compare-mmtests.pl` prints them, so that a mail looks as its
 //! readers expect. It refuses numbers of its own: what is not there is `n/a`, and the notes say why.
 
-use perflab_analyze::mmtests::{DurationTable, RatioTable, StatRow, StatTable};
+use perflab_analyze::mmtests::{PlainTable, RatioTable, StatRow, StatTable};
 
 use super::advice::wrapped;
 use super::format::{Format, TableError};
@@ -71,34 +71,37 @@ pub fn render_ratios(tables: &[RatioTable], format: Format) -> Result<String, Ta
     grid.render(format, None, false)
 }
 
-/// The durations, a table a benchmark.
+/// Tables without changes: durations and monitors, a table a benchmark.
 ///
 /// # Errors
 /// A number that JSON or CSV cannot hold.
-pub fn render_durations(tables: &[DurationTable], format: Format) -> Result<String, TableError> {
+pub fn render_plain(tables: &[PlainTable], format: Format) -> Result<String, TableError> {
     if format == Format::Table {
-        let bodies = tables.iter().map(|table| (&table.benchmark, duration_lines(table), &table.notes));
+        let bodies = tables.iter().map(|table| (&table.benchmark, plain_lines(table), &table.notes));
         return Ok(page(bodies.collect()));
     }
-    let mut grid = grid(&["benchmark", "duration", "side", "seconds"]);
+    let mut grid = grid(&["benchmark", "statistic", "operation", "side", "value"]);
     for table in tables {
-        for (name, cells) in &table.rows {
-            for (side, seconds) in table.sides.iter().zip(cells) {
-                let names = [&table.benchmark, name, side].map(|name| Cell::from(name.as_str()));
-                grid.add(names.into_iter().chain([Cell::from(*seconds)]));
+        for row in &table.rows {
+            for (side, value) in table.sides.iter().zip(&row.cells) {
+                let names = [&table.benchmark, &row.statistic, &row.operation, side]
+                    .map(|name| Cell::from(name.as_str()));
+                grid.add(names.into_iter().chain([Cell::from(*value)]));
             }
         }
     }
     grid.render(format, None, false)
 }
 
-fn duration_lines(table: &DurationTable) -> Vec<String> {
-    let width = "Duration ".len() + longest(table.rows.iter().map(|(name, _)| name.as_str()));
+fn plain_lines(table: &PlainTable) -> Vec<String> {
+    let statistic = longest(table.rows.iter().map(|row| row.statistic.as_str()));
+    let width = statistic + 1 + longest(table.rows.iter().map(|row| row.operation.as_str()));
     let mut lines = header(&table.sides, width, VALUE);
-    for (name, cells) in &table.rows {
-        let text = |seconds: &Option<f64>| seconds.map_or("n/a".into(), |seconds| format!("{seconds:.2}"));
-        let cells = cells.iter().map(|seconds| format!("{:>VALUE$}", text(seconds)));
-        lines.push(format!("{:<width$}{}", format!("Duration {name}"), cells.collect::<String>()));
+    for row in &table.rows {
+        let text = |value: &Option<f64>| value.map_or("n/a".into(), |value| format!("{value:.2}"));
+        let cells = row.cells.iter().map(|value| format!("{:>VALUE$}", text(value)));
+        let head = format!("{:<statistic$} {}", row.statistic, row.operation);
+        lines.push(format!("{head:<width$}{}", cells.collect::<String>()));
     }
     lines
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use indexmap::IndexMap;
 use perflab_model::Direction;
 
 use super::super::results::{CaseId, ExecutionId};
@@ -13,8 +14,8 @@ use crate::ArchiveError;
 /// Fields of terse output, version 3.
 const NAME: usize = 2;
 const ERROR: usize = 4;
-/// Which way, KiB transferred, and the mean of the bandwidth's samples in KiB/s.
-const WAYS: [(&str, usize, usize); 2] = [("read", 5, 44), ("write", 46, 85)];
+/// Which way, KiB transferred, KiB/s over the whole job, and the mean of the bandwidth's samples in KiB/s.
+const WAYS: [(&str, [usize; 3]); 2] = [("read", [5, 6, 44]), ("write", [46, 47, 85])];
 const LATENCIES: [&str; 2] = ["latency-read", "latency-write"];
 
 pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), ArchiveError> {
@@ -22,7 +23,8 @@ pub(super) fn read(folder: &Folder, bench: &mut Bench<'_>) -> Result<(), Archive
     if let Some(file) = folder.file("fio.log") {
         version = jobs(file, bench)?;
     }
-    let case = bench.case(&[]);
+    // A report of its own, as in MMTests: `-a latency`.
+    let case = bench.results.case(&format!("{}-latency", bench.name), IndexMap::new());
     let mut execution = None;
     for log in folder.iter().filter(|(name, _)| name.starts_with("fio_lat.") && name.ends_with(".log")) {
         let execution = *execution.get_or_insert_with(|| bench.execution(case));
@@ -50,26 +52,32 @@ fn job(fields: &[&str], executions: &mut Vec<(CaseId, ExecutionId)>, bench: &mut
     if field(ERROR) != "0" {
         return Read::Unusable(format!("job `{}` ended with error {}", field(NAME), field(ERROR)));
     }
-    for (way, amount, rate) in WAYS {
-        let (amount, rate) = match (number(field(amount)), number(field(rate))) {
-            (Ok(amount), Ok(rate)) => (amount, rate),
-            _ => {
-                return Read::Unusable(format!(
-                    "it has {} fields and not all of terse version 3",
-                    fields.len()
-                ));
-            }
+    let mut short = Vec::new();
+    for (way, places) in WAYS {
+        let [Ok(amount), Ok(whole), Ok(mean)] = places.map(|place| number(field(place))) else {
+            return Read::Unusable(format!("it has {} fields and not all of terse version 3", fields.len()));
         };
-        if amount > 0.0 {
-            let case = bench.case(&[("job", field(NAME)), ("way", way)]);
-            let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
-            let execution = known.unwrap_or_else(|| bench.execution(case));
-            executions.push((case, execution));
-            let metric = bench.metric(case, ("kb/sec", "KiB/s", Direction::Higher));
-            bench.sample(execution, metric, rate);
+        if amount <= 0.0 {
+            continue;
         }
+        // A job that ends before the first sample of its bandwidth has a mean of 0, which MMTests takes for its rate.
+        let rate = if mean > 0.0 { mean } else { whole };
+        short.extend((mean <= 0.0).then_some(way));
+        let case = bench.case(&[("job", field(NAME)), ("way", way)]);
+        let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
+        let execution = known.unwrap_or_else(|| bench.execution(case));
+        executions.push((case, execution));
+        let metric = bench.metric(case, ("kb/sec", "KiB/s", Direction::Higher));
+        bench.sample(execution, metric, rate);
     }
-    Read::Used
+    if short.is_empty() {
+        return Read::Used;
+    }
+    let (name, ways) = (field(NAME), short.join(" and "));
+    Read::Flagged(format!(
+        "job `{name}` ended before a sample of its {ways} bandwidth: the rate of the whole job is taken, where MMTests \
+         prints 0"
+    ))
 }
 
 /// `12, 81932, 0, 4096`: time in ms, latency, 0 for a read and 1 for a write, size. Latencies are in ns since fio 3.

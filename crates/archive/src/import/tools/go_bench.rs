@@ -1,7 +1,10 @@
 //! The text of `go test -bench`: a line an execution, pairs of a value and a unit.
 
+use std::borrow::Cow;
+
 use indexmap::IndexMap;
 use perflab_model::{Direction, Value as Parameter};
+use serde::Deserialize;
 
 use super::super::feed::Feed;
 use super::super::story::{Story, metric};
@@ -12,7 +15,76 @@ use super::{Document, Fault, left_out};
 const FACTS: &[(&str, &str)] = &[("goos", "go.os"), ("goarch", "cpu.architecture"), ("cpu", "cpu.model")];
 
 pub(super) fn looks(document: &Document) -> bool {
-    document.lines().any(|(_, text, whole)| parse(text, whole).is_some_and(|line| line.is_ok()))
+    lines(document).0.iter().any(|line| parse(&line.text, line.whole).is_some_and(|line| line.is_ok()))
+}
+
+/// A line of text, and in which line of the document it ends.
+struct Text<'a> {
+    number: u64,
+    text: Cow<'a, str>,
+    whole: bool,
+}
+
+/// What `go test -json` says in a line.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Said {
+    action: String,
+    #[serde(default)]
+    package: String,
+    #[serde(default)]
+    output: String,
+}
+
+/// The text of `go test`, also where `-json` wrapped it, which splits lines and mixes packages; and the numbers of lines
+/// that hold neither.
+fn lines(document: &Document) -> (Vec<Text<'_>>, Vec<u64>) {
+    if !document.text.starts_with('{') {
+        let plain = |(number, text, whole)| Text { number, text: Cow::Borrowed(text), whole };
+        return (document.lines().map(plain).collect(), Vec::new());
+    }
+    let mut packages: IndexMap<String, Package> = IndexMap::new();
+    let mut broken = Vec::new();
+    for (number, text, _) in document.lines() {
+        match serde_json::from_str::<Said>(text) {
+            Ok(said) if said.action == "output" => {
+                packages.entry(said.package).or_default().add(&said.output, number);
+            }
+            Ok(_) => {}
+            Err(_) => broken.push(number),
+        }
+    }
+    (packages.into_values().flat_map(Package::texts).collect(), broken)
+}
+
+/// What one package printed: its lines, and one that has not ended.
+#[derive(Default)]
+struct Package {
+    texts: Vec<Text<'static>>,
+    held: String,
+    number: u64,
+}
+
+impl Package {
+    fn add(&mut self, output: &str, number: u64) {
+        self.held.push_str(output);
+        self.number = number;
+        if self.held.ends_with('\n') {
+            self.end(true);
+        }
+    }
+
+    fn end(&mut self, whole: bool) {
+        let text = std::mem::take(&mut self.held).trim_end_matches('\n').to_owned();
+        self.texts.push(Text { number: self.number, text: Cow::Owned(text), whole });
+    }
+
+    fn texts(mut self) -> Vec<Text<'static>> {
+        if !self.held.is_empty() {
+            self.end(false);
+        }
+        self.texts
+    }
 }
 
 /// A line of results: name, values with their units.
@@ -22,9 +94,12 @@ struct Line<'a> {
 }
 
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
-    let packages = document.lines().filter(|(_, text, _)| text.starts_with("pkg: ")).count();
+    let (lines, broken) = lines(document);
+    broken.into_iter().for_each(|number| left_out(took, number, "it is no whole JSON".into()));
+    let packages = lines.iter().filter(|line| line.text.starts_with("pkg: ")).count();
     let mut package = "";
-    for (number, text, whole) in document.lines() {
+    for Text { number, text, whole } in &lines {
+        let (number, whole) = (*number, *whole);
         match text.split_once(": ") {
             Some(("pkg", name)) => package = name.trim(),
             Some((name, value)) => fact(name, value.trim(), story),

@@ -89,10 +89,16 @@ pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) -> Result<(), 
     Ok(())
 }
 
+/// Where lkp-tests keeps which files a matrix was made of.
+const SOURCES: &str = "stats_source";
+
 fn add(document: &Document, boot: u32, story: &mut Story, took: &mut Took) {
     // One execution a program a run.
     let mut executions: IndexMap<(String, u32), ExecutionId> = IndexMap::new();
     for (name, value) in document.json().and_then(Value::as_object).into_iter().flatten() {
+        if name == SOURCES {
+            continue;
+        }
         let Some((program, statistic)) = name.split_once('.') else {
             left_out(took, 0, format!("`{name}` names no program"));
             continue;

@@ -1,7 +1,7 @@
 //! `perf stat` for machines: `-j` (a JSON object a line) and `-x` (separated fields). Counters of a whole command are
 //! samples; with `-I` they are a series, a row a counter an interval.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Cell, Column, Direction, Nanos};
 use serde_json::Value;
 
@@ -14,7 +14,10 @@ use super::document::text;
 use super::{Document, Fault, left_out};
 
 const STARTED: &str = "# started on ";
+/// Separators that no name of an event holds.
 const SEPARATORS: [char; 4] = [',', ';', '\t', '|'];
+/// What numbers, words and `<not counted>` are made of besides letters and digits: no separator.
+const OF_WORDS: &str = "._-<>%#\"'";
 
 /// One counter, once.
 #[derive(Debug, PartialEq)]
@@ -92,7 +95,40 @@ fn parse(text: &str, whole: bool) -> Option<Result<Counter, String>> {
         let fields: Vec<&str> = text.split(*separator).map(str::trim).collect();
         (fields.len() >= 5).then(|| fields_of(&fields))?
     });
-    Some(separated.into_iter().next().ok_or_else(|| "it is no counter of perf stat".into()))
+    let separated = separated.into_iter().next().or_else(|| oddly_separated(text));
+    Some(separated.ok_or_else(|| "it is no counter of perf stat".into()))
+}
+
+/// Fields with any other character between them (`-x ' '`, `-x :`), which names of events may hold too: the time that the
+/// counter ran and its share with two decimals end the name.
+fn oddly_separated(text: &str) -> Option<Counter> {
+    let text = text.replace("<not ", "<not_");
+    let is_one = |c: &char| !c.is_alphanumeric() && !SEPARATORS.contains(c) && !OF_WORDS.contains(*c);
+    let found: IndexSet<char> = text.chars().filter(is_one).collect();
+    found.into_iter().find_map(|separator| named_by_its_end(&text, separator))
+}
+
+fn named_by_its_end(text: &str, separator: char) -> Option<Counter> {
+    let fields: Vec<&str> = text.split(separator).collect();
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_share = |text: &str| {
+        text.split_once('.')
+            .is_some_and(|(whole, rest)| is_digits(whole) && is_digits(rest) && rest.len() == 2)
+    };
+    let end = fields
+        .windows(2)
+        .position(|pair| matches!(pair, [time, share] if is_digits(time) && is_share(share)))?;
+    let begin = (0..=3).find(|begin| {
+        let is_none = |place: usize| fields.get(place).is_some_and(|field| !is_value(field));
+        fields.get(*begin).is_some_and(|value| is_value(value)) && is_none(begin + 1) && is_none(begin + 2)
+    })?;
+    let last = fields.get(end.checked_sub(1)?)?;
+    let name = fields.get(begin + 2..if last.ends_with('%') { end - 1 } else { end })?;
+    let name = name.join(&separator.to_string());
+    let head = fields.get(..begin + 2)?;
+    let tail = fields.get(begin + 2 + name.matches(separator).count() + 1..)?;
+    let whole: Vec<&str> = head.iter().copied().chain([name.as_str()]).chain(tail.iter().copied()).collect();
+    fields_of(&whole)
 }
 
 fn json(text_: &str) -> Result<Counter, String> {
@@ -115,7 +151,6 @@ fn json(text_: &str) -> Result<Counter, String> {
 
 /// `[interval,][place,][members,]value,unit,event,…`
 fn fields_of(fields: &[&str]) -> Option<Counter> {
-    let is_value = |text: &str| text.starts_with('<') || text.parse::<f64>().is_ok();
     let begin = (0..=3).find(|begin| {
         let event = fields.get(begin + 2).copied().unwrap_or("");
         let unit = fields.get(begin + 1).copied().unwrap_or("0");
@@ -140,10 +175,14 @@ fn fields_of(fields: &[&str]) -> Option<Counter> {
     })
 }
 
+fn is_value(text: &str) -> bool {
+    text.starts_with('<') || text.parse::<f64>().is_ok()
+}
+
 /// The value, nothing for one that was not counted.
 fn counted(text: &str) -> Result<Option<f64>, String> {
     match text {
-        "<not counted>" | "<not supported>" => Ok(None),
+        "<not counted>" | "<not supported>" | "<not_counted>" | "<not_supported>" => Ok(None),
         _ => match text.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(Some(value)),
             _ => Err(format!("`{text}` is no count")),

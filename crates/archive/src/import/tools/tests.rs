@@ -8,7 +8,7 @@ use super::super::story::Story;
 use super::super::took::Took;
 use super::{Document, TOOLS};
 
-const RECORDED: [&str; 14] = [
+const RECORDED: [&str; 17] = [
     include_str!("../../../tests/recorded/tools/fio.json"),
     include_str!("../../../tests/recorded/tools/perf-stat.json"),
     include_str!("../../../tests/recorded/tools/perf-stat-interval.json"),
@@ -18,7 +18,10 @@ const RECORDED: [&str; 14] = [
     include_str!("../../../tests/recorded/tools/hyperfine.json"),
     include_str!("../../../tests/recorded/tools/gbench.json"),
     include_str!("../../../tests/recorded/tools/pyperf.json"),
+    include_str!("../../../tests/recorded/tools/perf-stat-colon.csv"),
+    include_str!("../../../tests/recorded/tools/perf-stat-space.csv"),
     include_str!("../../../tests/recorded/tools/go.txt"),
+    include_str!("../../../tests/recorded/tools/go.jsonl"),
     include_str!("../../../tests/recorded/tools/composite.xml"),
     include_str!("../../../tests/recorded/tools/phoronix.xml"),
     include_str!("../../../tests/recorded/tools/sar.json"),

@@ -1,7 +1,7 @@
 //! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
 
 use perflab_analyze::Side;
-use perflab_analyze::monitor::summarise;
+use perflab_analyze::monitor::{readings, summarise};
 use perflab_archive::Archive;
 
 use crate::sides;
@@ -19,6 +19,15 @@ pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side
             );
         }
         *record = found.record;
+    }
+    Ok(side)
+}
+
+/// One side, its runs holding every reading of the monitor while a benchmark ran.
+pub fn readings_of(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side> {
+    let mut side = sides::side(archive, name)?;
+    for (record, directory) in side.runs.iter_mut().zip(archive.find(name)?) {
+        *record = readings(record, &directory.series(monitor)?);
     }
     Ok(side)
 }
