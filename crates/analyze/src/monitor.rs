@@ -1,7 +1,7 @@
 //! Owns the summary of a monitor's series by iteration, so that it can be compared like any metric: the mean of a gauge, the
 //! rate of a counter. It refuses iterations in which the monitor was not read often enough, and counts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_model::series::{Column, ColumnData, ColumnKind, Series};
 use perflab_model::{Direction, Nanos, RunRecord, Sample, Unit};
@@ -11,7 +11,8 @@ use perflab_model::{Direction, Nanos, RunRecord, Sample, Unit};
 pub struct Summarised {
     /// The run with one sample a column (and key) and iteration, instead of its own samples.
     pub record: RunRecord,
-    /// Iterations in which the monitor was not read (twice, for counters).
+    /// Iterations in which the monitor was not read (twice, for counters) or not for half of the time, or of which nobody
+    /// knows when they were.
     pub left_out: usize,
 }
 
@@ -22,6 +23,7 @@ type Keyed = BTreeMap<String, Vec<usize>>;
 #[must_use]
 pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
     let keyed = keyed(series, " ", |column, text| Some(format!("{column}={text}")));
+    let untimed = untimed(record);
     let mut samples = Vec::new();
     let mut left_out = 0;
     for iteration in &record.iterations {
@@ -31,7 +33,8 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
             continue;
         };
         let before = samples.len();
-        for (key, rows) in &keyed {
+        let known = !untimed.contains(&(iteration.start, iteration.end));
+        for (key, rows) in keyed.iter().filter(|_| known) {
             let inside = within(rows, series, (iteration.start, iteration.end));
             let values = series.schema.columns.iter().zip(&series.columns);
             samples.extend(values.filter_map(|(column, data)| {
@@ -125,13 +128,25 @@ fn spans(record: &RunRecord) -> BTreeMap<Place, Span> {
         let case = *first.entry(case.workload.as_str()).or_insert(slot.case);
         found.insert((case, slot.boot, iteration.start), (iteration.start, iteration.end));
     }
-    let name = |case: u32| plan.case(case).map_or("", |case| case.workload.as_str());
-    let all: Vec<(u32, Span)> = found.iter().map(|((case, ..), span)| (*case, *span)).collect();
-    // A benchmark whose time is not known has that of the whole run, in which others ran too.
-    found.retain(|(case, ..), span| {
-        !all.iter().any(|other| holds(*span, name(*case), other.1, name(other.0)))
-    });
+    let untimed = untimed(record);
+    found.retain(|_, span| !untimed.contains(span));
     found
+}
+
+/// Spans of a run that was imported in which several benchmarks ran: when one of them did is not known, so that it has the
+/// time of the whole run.
+fn untimed(record: &RunRecord) -> BTreeSet<Span> {
+    let plan = &record.manifest.plan;
+    if record.manifest.facts.get("import.kind").is_none() {
+        return BTreeSet::new();
+    }
+    let timed = |iteration: &perflab_model::Iteration| {
+        let slot = plan.slots.get(iteration.slot as usize)?;
+        Some((plan.case(slot.case)?.workload.as_str(), (iteration.start, iteration.end)))
+    };
+    let all: BTreeSet<(&str, Span)> = record.iterations.iter().filter_map(timed).collect();
+    let several = |(name, span): &&(&str, Span)| all.iter().any(|(of, other)| holds(*span, name, *other, of));
+    all.iter().filter(several).map(|(_, span)| *span).collect()
 }
 
 /// When something ran.

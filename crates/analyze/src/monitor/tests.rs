@@ -55,3 +55,21 @@ fn readings_are_single_values_of_the_workload() {
     assert!(queue.len() > 1 && queue.iter().all(|value| *value == 4.0), "{queue:?}");
     assert_eq!(of("sda-reads"), vec![10.0; queue.len() - 1], "the first growth is not known");
 }
+
+/// Without its times a benchmark has those of the whole run, and the readings may be another's.
+#[test]
+fn benchmarks_of_unknown_time_have_no_readings() {
+    let mut record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 2).run(|_| Some(1.0));
+    let mut other = record.manifest.plan.cases[0].clone();
+    other.workload = "unrelated".into();
+    record.manifest.plan.cases.push(other);
+    let (first, last) = (record.iterations[0].start, record.iterations[1].end);
+    record.manifest.plan.slots[1].case = record.manifest.plan.cases.len() as u32 - 1;
+    for iteration in &mut record.iterations {
+        (iteration.start, iteration.end) = (first, last);
+    }
+    assert_eq!(summarise(&record, &series(25)).left_out, 0, "of our own runs the times are known");
+    record.manifest.facts.add("import.kind", "mmtests", "perflab");
+    assert_eq!(summarise(&record, &series(25)).left_out, 2);
+    assert!(readings(&record, &series(25)).samples.is_empty());
+}
