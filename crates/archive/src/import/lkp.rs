@@ -143,7 +143,12 @@ fn result(
     if !feeds.is_empty() {
         missing(path, &mut story);
     }
-    let found = page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story);
+    let orders_file = member(path, "orders");
+    let found = if page.is_none() && feeds.is_empty() && orders_file.is_none() {
+        page_size::assumed().bytes
+    } else {
+        page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story)
+    };
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
     papers.took(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.took(path, "fsmark", "samples", values, (values == 0).then_some("it has no line of results"));
@@ -153,7 +158,7 @@ fn result(
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
     lkp_stats::beside(path, boot, &mut story)?;
     machine(&mut story, &job, &feeds, span);
-    if let Some(file) = member(path, "orders") {
+    if let Some(file) = orders_file {
         feeds.insert(0, orders::open(&file, found)?);
     }
     Ok((story, feeds))

@@ -342,7 +342,9 @@ fn lkp_result_roots_recorded() {
             samples(&record, "hackbench", "throughput").iter().map(|one| one.boot).collect();
         assert_eq!(boots, [0, 1, 2]);
         assert!(
-            !messages(imported).iter().any(|said| said.contains("stats_source")),
+            !messages(imported)
+                .iter()
+                .any(|said| said.contains("stats_source") || said.contains("page size")),
             "{:?}",
             messages(imported)
         );
