@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use perflab_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
@@ -56,7 +57,7 @@ pub fn boot(machine: &Machine, around: &Surroundings<'_>) -> Result<Guest, Machi
 }
 
 fn attempt(machine: &Machine, around: &Surroundings<'_>, chosen: &Chosen) -> Result<Guest, MachineError> {
-    let deadline = Deadline::new(chosen.accelerator);
+    let deadline = Deadline::new(chosen.accelerator, machine.boot_within);
     let (mut guest, need) = start(machine, around, chosen, &deadline)?;
     let console = guest.console().to_owned();
     let starved = || need.told(machine, &console);
@@ -73,16 +74,27 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn new(accelerator: Accelerator) -> Self {
-        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
-        Deadline { begun: Instant::now(), allowed: allowed(accelerator, load / cpus as f64) }
+    fn new(accelerator: Accelerator, wanted: Option<Nanos>) -> Self {
+        let allowed = wanted.map_or_else(|| suggested(accelerator), Duration::from);
+        Deadline { begun: Instant::now(), allowed }
     }
 
     fn over(&self) -> bool {
         self.begun.elapsed() > self.allowed
     }
+
+    /// The guest did not come.
+    fn missed(&self, name: &str, console: &Path) -> MachineError {
+        let (seconds, words) = (self.allowed.as_secs(), words(console, 12));
+        MachineError::Late { name: name.into(), seconds, console: console.into(), words }
+    }
+}
+
+fn suggested(accelerator: Accelerator) -> Duration {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    allowed(accelerator, load / cpus as f64)
 }
 
 /// A boot takes 3 s under TCG and less than one under KVM on an idle host: twenty times that, and as much again for
@@ -251,7 +263,7 @@ fn connected(
         match connect() {
             Ok::<_, io::Error>(control) => break Ok(control),
             Err(_) if !deadline.over() => std::thread::sleep(Duration::from_millis(2)),
-            Err(error) => break Err(MachineError::file(folder.join("control"))(error)),
+            Err(_) => break Err(deadline.missed(&machine.name, console)),
         }
     };
     let pinned = done.and_then(|control| {
@@ -292,8 +304,7 @@ fn ready(
             return Err(MachineError::Stopped { name });
         }
         if deadline.over() {
-            let (seconds, words) = (deadline.allowed.as_secs(), words(&console, 12));
-            return Err(MachineError::Late { name, seconds, console, words });
+            return Err(deadline.missed(&name, &console));
         }
     }
     match Said::read(&mut guest.control) {

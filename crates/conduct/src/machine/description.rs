@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use perflab_model::Bytes;
+use perflab_model::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::Wish;
@@ -41,6 +41,8 @@ pub struct Machine {
     pub disks: Vec<Disk>,
     /// Whether its agent is spoken to over vsock, and not over a port of virtio-serial.
     pub vsock: bool,
+    /// How long each of two attempts to boot may take; none for what the accelerator and the host's load suggest.
+    pub boot_within: Option<Nanos>,
 }
 
 /// What `/` is in the guest.
@@ -135,6 +137,7 @@ impl Machine {
             huge_pages: None,
             disks: Vec::new(),
             vsock: false,
+            boot_within: None,
         }
     }
 }

@@ -79,6 +79,7 @@ pub(super) fn described(name: &str, target: &TargetUse) -> Result<Machine, Machi
     };
     machine.pin = target.pin.clone();
     machine.vsock = target.channel == Some(ChannelUse::Vsock);
+    machine.boot_within = target.boot_within.map(|span| span.0);
     machine.disks = target.disks.iter().map(disk).collect::<Result<_, _>>()?;
     Ok(machine)
 }

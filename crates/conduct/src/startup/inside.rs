@@ -45,7 +45,7 @@ pub enum InsideError {
         source: io::Error,
     },
     /// The namespace is everybody's.
-    #[error("mounts would be seen by everybody: run it in `unshare --mount`")]
+    #[error("mounts would be seen by everybody: run it in `unshare --mount --propagation slave`")]
     Shared,
 }
 

@@ -119,6 +119,7 @@ fn guest(name: &str, target: &TargetUse, found: &mut Vec<Problem>) {
         ("cpu-model", target.cpu_model.is_some()),
         ("accelerator", target.accelerator.is_some()),
         ("channel", target.channel.is_some_and(|channel| !speaks(target.kind, channel))),
+        ("boot-within", target.boot_within.is_some()),
         ("cache", target.cache.is_some()),
         ("disks", !target.disks.is_empty()),
     ];

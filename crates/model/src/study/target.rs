@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::Span;
+
 /// One target, or several alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -66,6 +68,9 @@ pub struct TargetUse {
     /// instead of a socket pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelUse>,
+    /// vm: how long a boot may take, which is tried twice; by the accelerator and the host's load where left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_within: Option<Span>,
     /// vm: cache mode of the root's disk image; `writeback` where left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
@@ -173,6 +178,7 @@ impl TargetUse {
             cpu_model: None,
             accelerator: None,
             channel: None,
+            boot_within: None,
             cache: None,
             disks: Vec::new(),
         }

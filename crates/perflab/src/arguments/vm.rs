@@ -85,6 +85,9 @@ pub struct Boot {
     /// The processor, in QEMU's words (default: the host's with KVM, all that is emulated with TCG)
     #[arg(long, value_name = "MODEL")]
     pub cpu_model: Option<String>,
+    /// How long each of two attempts to boot may take (default: by the accelerator and the host's load)
+    #[arg(long, value_name = "TIME")]
+    pub boot_within: Option<String>,
     /// Host CPUs for the virtual processors, in order: 0,1,4
     #[arg(long, value_name = "CPUS", value_delimiter = ',')]
     pub pin: Vec<u32>,

@@ -303,7 +303,7 @@ fn a_program_is_started_from_copies_of_its_packages() {
     let start = |package: &str, prefetch: &str| {
         let perflab = laboratory.command(&[]);
         let mut unshare = std::process::Command::new("unshare");
-        unshare.args(["--mount", "--propagation", "private"]).arg(perflab.get_program());
+        unshare.args(["--mount", "--propagation", "slave"]).arg(perflab.get_program());
         unshare.args(["start-once", "--caches", "3", "--until", "exit", "--limit", "60s", "--learn"]);
         unshare.args(["--store", &format!("{place}/traces"), "--inside", &place]);
         unshare.args(["--package", package, "--prefetch", prefetch, "--", "hostname"]);

@@ -238,6 +238,29 @@ fn a_kernel_that_panics_is_shown_with_its_last_words() {
     fs::remove_dir_all(logs).unwrap();
 }
 
+/// The processor of the first guest stands still (`-S`); the second is as it should be.
+#[test]
+fn a_guest_that_is_late_is_tried_once_more() {
+    let Some(guests) = Guests::new("a_guest_that_is_late_is_tried_once_more") else { return };
+    let programs = guests.home.path().join("programs");
+    let tried = guests.home.path().join("tried");
+    fs::create_dir(&programs).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let stands = format!("case \"$*\" in *-kernel*) mkdir '{}' && set -- \"$@\" -S;; esac", tried.display());
+    let script = format!("PATH='{path}'\n{stands}\nexec qemu-system-x86_64 \"$@\"");
+    crate::image::script(&programs.join("qemu-system-x86_64"), &script);
+    let logs = guests.home.path().join("logs");
+    let path = format!("{}:{path}", programs.display());
+    let words = ["vm", "boot", "--root", "bare", "--with", "uname", "--boot-within", "40s", "--logs"];
+    let mut boot = guests.command(&words);
+    let ended = said(boot.arg(&logs).args(["--", "uname", "-n"]).env("PATH", path).output().unwrap());
+    assert_eq!((ended.code, ended.out.trim()), (Some(0), "debian-cloud"), "{}", ended.err);
+    assert!(logs.join("debian-cloud.console.first.log").is_file() && tried.is_dir());
+    guests.nothing_is_left();
+    let wrong = guests.run(&["vm", "boot", "--boot-within", "soon", "--", "true"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("--boot-within"), "{}", wrong.err);
+}
+
 #[test]
 fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
     let Some(guests) = Guests::new("a_guest_that_stays_is_listed_has_a_shell_and_is_stopped") else { return };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use perflab_conduct::kernel;
 use perflab_conduct::machine::{Disk, Machine, Node, RootKind, Wish};
-use perflab_model::Bytes;
+use perflab_model::{Bytes, Nanos};
 
 use crate::arguments::vm::{AcceleratorName, Boot};
 use crate::exit::Usage;
@@ -31,6 +31,7 @@ pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
         AcceleratorName::Tcg => Wish::Tcg,
     };
     machine.model = wanted.cpu_model.clone();
+    machine.boot_within = wanted.boot_within.as_deref().map(time).transpose()?;
     machine.pin = wanted.pin.clone();
     machine.huge_pages = wanted.huge_pages.as_deref().map(size).transpose()?;
     machine.disks = wanted.disk.iter().map(|text| disk(text)).collect::<Result<Vec<_>, _>>()?;
@@ -42,6 +43,11 @@ fn name_of(kernel: &str) -> String {
     let base =
         Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
+}
+
+fn time(text: &str) -> Result<Nanos, Usage> {
+    Nanos::parse(text)
+        .map_err(|error| Usage::new(format!("--boot-within: {error}"), "write, for example, 90s"))
 }
 
 fn size(text: &str) -> Result<Bytes, Usage> {
