@@ -28,7 +28,9 @@ pub enum Error {
         reason: String,
     },
     /// Another version of the format.
-    #[error("{path}: written by version {found} of the format, and this program reads version {known}")]
+    #[error(
+        "{path}: written by version {found} of the format, and this program reads version {known}: read it with the perflab of that time, or record it again"
+    )]
     Version {
         /// the file
         path: PathBuf,

@@ -163,7 +163,7 @@ fn doubts(report: &Report) -> Vec<String> {
     all.extend(told.refused.map(|errno| {
         format!(
             "The kernel refused its events (errno {errno}): page faults and time off the CPU are not known. As root, or with \
-             kernel.perf_event_paranoid at 2 or below, they are."
+             kernel.perf_event_paranoid at 2 or below, they are, unless a container's seccomp filter forbids perf_event_open."
         )
     }));
     all.extend(

@@ -28,5 +28,6 @@ mod step;
 mod studies;
 mod tiny;
 mod trace;
+mod trace_damage;
 mod tracing_refused;
 mod vm;

@@ -1,0 +1,232 @@
+//! Traces that are cut, damaged, of another version or made under refusal: an error that names the file and what to do,
+//! or the sound part with a sentence about what it lacks. Real traces of real loads, cut and changed as files are.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use optrace::{MOST_DEPTH, MOST_NUMBERS, Options, Trace, Words};
+
+use crate::laboratory::{Laboratory, Said, said};
+
+/// The trace of a load that wrote it by itself.
+fn trace(laboratory: &Laboratory, operations: &str) -> PathBuf {
+    let path = laboratory.path("sound.trace");
+    let mut command = laboratory.command(&["load", "drv_rand_ops", operations, "intsrt"]);
+    assert!(command.env("OPTRACE_FILE", &path).output().unwrap().status.success());
+    path
+}
+
+/// Writes a changed copy, and imports it.
+fn import(laboratory: &Laboratory, name: &str, bytes: &[u8]) -> Said {
+    std::fs::write(laboratory.path(name), bytes).unwrap();
+    laboratory.run(&["trace", "import", name, "--label", name])
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Where the blocks of this kind begin.
+fn blocks(bytes: &[u8], kind: u64) -> Vec<usize> {
+    let (mut at, mut found) = ((word(bytes, 8) >> 32) as usize, Vec::new());
+    while at < bytes.len() {
+        if word(bytes, at) & 0xff == kind {
+            found.push(at);
+        }
+        at += 32 + word(bytes, at + 8) as usize;
+    }
+    found
+}
+
+/// What `trace causes` says of a run that must be readable.
+fn causes(laboratory: &Laboratory, label: &str) -> String {
+    laboratory.good(&["trace", "causes", label]).out
+}
+
+fn fails(said: &Said, code: i32, wanted: &[&str]) {
+    assert_eq!(said.code, Some(code), "{}", said.err);
+    for text in wanted {
+        assert!(said.err.contains(text), "{text} in {}", said.err);
+    }
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+}
+
+#[test]
+fn the_sound_part_of_a_trace_cut_short_is_read() {
+    let laboratory = Laboratory::new();
+    let bytes = std::fs::read(trace(&laboratory, "60000")).unwrap();
+    let said = import(&laboratory, "half", &bytes[..bytes.len() / 2]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        said.err.contains("not whole: at byte") && said.err.contains("cut inside a block"),
+        "{}",
+        said.err
+    );
+    let out = causes(&laboratory, "half");
+    assert!(out.contains("The trace is not whole: at byte"), "{out}");
+    assert!(out.contains("What is before that is used"), "{out}");
+    laboratory.good(&["trace", "show", "half", "--top", "3"]);
+    laboratory.good(&["trace", "plot", "half", "-o", "half.png"]);
+
+    let end = *blocks(&bytes, 4).first().unwrap();
+    let said = import(&laboratory, "endless", &bytes[..end]);
+    assert!(said.code == Some(0) && said.err.contains("60000 operations of 1 threads"), "{}", said.err);
+    assert!(said.err.contains("not whole") && said.err.contains("the program died"), "{}", said.err);
+}
+
+#[test]
+fn a_trace_without_one_whole_operation_says_where_it_ends() {
+    let laboratory = Laboratory::new();
+    let bytes = std::fs::read(trace(&laboratory, "2000")).unwrap();
+    fails(
+        &import(&laboratory, "head", &bytes[..50]),
+        2,
+        &["head: not a trace of optrace", "shorter than a header"],
+    );
+    let first = *blocks(&bytes, 1).first().unwrap();
+    let said = import(&laboratory, "empty", &bytes[..first + 100]);
+    assert!(said.code == Some(0) && said.err.contains("0 operations"), "{}", said.err);
+    fails(&laboratory.run(&["trace", "causes", "empty"]), 2, &["no sound operation", "cut inside a block"]);
+    fails(&laboratory.run(&["trace", "plot", "empty", "-o", "x.png"]), 2, &["no sound operation"]);
+    fails(&laboratory.run(&["trace", "compare", "empty", "empty"]), 2, &["no sound operation"]);
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_what_it_did() {
+    let laboratory = Laboratory::new();
+    // Not before the writer has brought three megabytes to the file, which the faults of making keys do not fill.
+    let killed = "\"$0\" load drv_rand_ops 5000000 intsrt & \
+                  while [ \"$(stat -c %s \"$OPTRACE_FILE\" 2>/dev/null || echo 0)\" -lt 3000000 ]; do sleep 0.05; done; \
+                  kill -9 $!; wait $! || true";
+    let said = laboratory.good(&[
+        "trace",
+        "run",
+        "--label",
+        "killed",
+        "--",
+        "sh",
+        "-c",
+        killed,
+        env!("CARGO_BIN_EXE_perflab"),
+    ]);
+    assert!(said.err.contains("not whole") && said.err.contains(" operations of 1 threads"), "{}", said.err);
+    assert!(causes(&laboratory, "killed").contains("The trace is not whole"));
+}
+
+#[test]
+fn another_version_is_named_with_what_to_do() {
+    let laboratory = Laboratory::new();
+    let mut bytes = std::fs::read(trace(&laboratory, "2000")).unwrap();
+    bytes[8] = 99;
+    let wanted = ["newer: written by version 99", "reads version 1", "record it again"];
+    fails(&import(&laboratory, "newer", &bytes), 2, &wanted);
+    assert!(
+        !laboratory.path("archive/runs").exists() || laboratory.run(&["runs"]).out.is_empty(),
+        "no run is left"
+    );
+}
+
+#[test]
+fn operations_whose_clock_runs_backwards_are_counted_and_left_out() {
+    let laboratory = Laboratory::new();
+    let mut bytes = std::fs::read(trace(&laboratory, "60000")).unwrap();
+    // The first operation of every block but the first begins before the one before it.
+    let starts: Vec<usize> = blocks(&bytes, 1).into_iter().skip(1).collect();
+    assert!(!starts.is_empty());
+    for start in &starts {
+        bytes[start + 32..start + 40].copy_from_slice(&1_u64.to_le_bytes());
+    }
+    assert_eq!(import(&laboratory, "back", &bytes).code, Some(0));
+    let out = causes(&laboratory, "back");
+    assert!(
+        out.contains(&format!("In {} operations the clock ran backwards; they are left out", starts.len())),
+        "{out}"
+    );
+    // The whole clock set back: the instants that tie it to the kernel's, too.
+    for start in &starts {
+        bytes[start + 16..start + 24].copy_from_slice(&1_u64.to_le_bytes());
+    }
+    assert_eq!(import(&laboratory, "far", &bytes).code, Some(0));
+    causes(&laboratory, "far");
+    laboratory.good(&["trace", "plot", "far", "-o", "far.svg"]);
+    laboratory.good(&["trace", "compare", "back", "far"]);
+}
+
+/// A trace of a program of the test's own.
+fn recorded(path: &Path, work: impl Fn(&optrace::Recorder, i64)) {
+    let words = Words::new(&["insert"], &["outer", "inner"], &["elements"]).unwrap();
+    let trace = Trace::create(path, &words, Options::default()).unwrap();
+    let recorder = trace.recorder();
+    for n in 0..3000 {
+        recorder.begin(0);
+        work(&recorder, n);
+        recorder.end();
+    }
+    drop(recorder);
+    trace.finish().unwrap();
+}
+
+#[test]
+fn more_spans_and_numbers_than_the_limits_are_said() {
+    let laboratory = Laboratory::new();
+    let path = laboratory.path("deep.trace");
+    recorded(&path, |recorder, n| {
+        let deep = if n % 100 == 0 { MOST_DEPTH + 5 } else { 2 };
+        (0..deep).for_each(|at| recorder.enter((at % 2) as u8));
+        (0..deep).for_each(|_| recorder.leave());
+        let many = if n % 100 == 1 { MOST_NUMBERS as i64 + 3 } else { 1 };
+        (0..many).for_each(|_| recorder.number(0, n));
+    });
+    laboratory.good(&["trace", "import", "deep.trace", "--label", "deep"]);
+    let out = causes(&laboratory, "deep");
+    assert!(
+        out.contains("3,000 operations") && out.contains("60 operations had more spans or numbers"),
+        "{out}"
+    );
+
+    let path = laboratory.path("crooked.trace");
+    recorded(&path, |recorder, n| {
+        if n % 10 == 0 {
+            recorder.leave()
+        }
+    });
+    laboratory.good(&["trace", "import", "crooked.trace", "--label", "crooked"]);
+    let out = causes(&laboratory, "crooked");
+    assert!(out.contains("In 300 operations `leave` and `enter` did not match"), "{out}");
+}
+
+/// Runs a command behind a seccomp filter that answers perf_event_open with EACCES, as containers do.
+const FILTER: &str = r#"
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (0x06, 0, 0, 0x0005000d), (0x06, 0, 0, 0x7fff0000)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(text)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
+fn refused(laboratory: &Laboratory, arguments: &[&str]) -> Said {
+    let inner = laboratory.command(arguments);
+    let mut command = Command::new("python3");
+    command.args(["-c", FILTER]).arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(laboratory.home.path());
+    command.envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    said(command.output().unwrap())
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn where_perf_events_are_refused_the_setting_is_named() {
+    let laboratory = Laboratory::new();
+    let load = ["perflab", "load", "drv_rand_ops", "3000", "intsrt"];
+    let said = refused(&laboratory, &[&["trace", "run", "--label", "blind", "--"], &load[..]].concat());
+    assert_eq!(said.code, Some(0), "operations are timed without the kernel: {}", said.err);
+    assert!(said.err.contains("3000 operations of 1 threads, 0 lost"), "{}", said.err);
+    let out = causes(&laboratory, "blind");
+    assert!(out.contains("page faults and time off the CPU are not known"), "{out}");
+    assert!(out.contains("kernel.perf_event_paranoid") && out.contains("seccomp"), "{out}");
+
+    let said = refused(&laboratory, &[&["trace", "attach", "--operation", "main", "--"], &load[..]].concat());
+    fails(&said, 3, &["CAP_PERFMON", "perf_event_paranoid", "seccomp"]);
+}
