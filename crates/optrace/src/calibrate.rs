@@ -4,7 +4,8 @@
 use crate::clock::{ClockKind, Line};
 use crate::format::{Cost, HeadWord, span_of};
 use crate::lane::Lane;
-use crate::record::State;
+use crate::pen::{Pen, tag};
+use crate::replay::Replay;
 
 /// Operations of one batch, and batches: the median of the quietest batch counts.
 const BATCH: usize = 500;
@@ -13,7 +14,7 @@ const BATCHES: usize = 9;
 /// What an operation and a span cost, in ticks.
 pub(crate) fn calibrate(clock: ClockKind) -> Cost {
     let least = |figures: [f64; BATCHES]| figures.into_iter().fold(f64::INFINITY, f64::min);
-    let lane = Lane::new(0, 2, BATCH * 4);
+    let lane = Lane::new(0, 2, BATCH * 4, clock.now());
     let empty = least([(); BATCHES].map(|()| batch(clock, &lane, false).0));
     let with = [(); BATCHES].map(|()| batch(clock, &lane, true));
     let (outer, inner) = (least(with.map(|(outer, _)| outer)), least(with.map(|(_, inner)| inner)));
@@ -22,26 +23,20 @@ pub(crate) fn calibrate(clock: ClockKind) -> Cost {
 
 /// Median duration of empty operations, and of the empty span inside each.
 fn batch(clock: ClockKind, lane: &Lane, span: bool) -> (f64, f64) {
-    let mut state = State::new(clock);
-    state.enter_chunk(lane, 0);
+    let mut pen = Pen::new(clock);
+    pen.enter_chunk(lane, 0);
     for _ in 0..BATCH {
-        state.open_record(0);
-        state.begun = clock.now();
-        state.last = state.begun;
+        pen.stamp(tag::BEGIN, 0);
         if span {
-            let now = clock.now();
-            state.enter(now, 0);
-            let now = clock.now();
-            state.leave(now);
+            pen.stamp(tag::ENTER, 0);
+            pen.stamp(tag::LEAVE, 0);
         }
-        let now = clock.now();
-        state.close_record(now);
+        pen.stamp(tag::END, 0);
     }
-    let used = state.used_words();
-    lane.hand_over(0, used, state.records, clock.pair());
-    let mut figures = (0.0, 0.0);
-    lane.take(0, |filled| figures = medians(filled.words.get(..used).unwrap_or_default(), span));
-    figures
+    lane.hand_over(0, pen.used(), clock.pair());
+    let mut replay = Replay::new(lane.opened);
+    lane.take(0, |filled| replay.chunk(filled.words.get(..filled.used).unwrap_or_default()));
+    medians(&replay.state.words, span)
 }
 
 fn medians(words: &[u64], span: bool) -> (f64, f64) {

@@ -11,7 +11,6 @@ pub(crate) struct Filled {
     pub words: Box<[u64]>,
     /// words in use
     pub used: usize,
-    pub records: u32,
     pub closed: Pair,
 }
 
@@ -26,6 +25,8 @@ pub(crate) struct Lane {
     pub number: u32,
     /// the thread's id as the kernel counts
     pub thread: i32,
+    /// in ticks of the clock
+    pub opened: u64,
     chunks: Vec<Chunk>,
     /// set by the recorder when it ends
     pub closed: AtomicBool,
@@ -40,22 +41,18 @@ pub(crate) struct Lane {
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    /// `count` chunks of `words` 64-bit words, all touched, for the calling thread.
-    pub(crate) fn new(number: u32, count: usize, words: usize) -> Self {
-        Self::of(number, thread_id(), count, words)
-    }
-
-    /// The same for another thread.
-    pub(crate) fn of(number: u32, thread: i32, count: usize, words: usize) -> Self {
+    /// `count` chunks of `words` 64-bit words, all touched, for the calling thread from this time on.
+    pub(crate) fn new(number: u32, count: usize, words: usize, opened: u64) -> Self {
         let chunk = || {
             // Not zero: zeroed memory would be mapped and not there.
             let words = vec![u64::MAX; words].into_boxed_slice();
-            let filled = Filled { words, used: 0, records: 0, closed: Pair { ticks: 0, ns: 0 } };
+            let filled = Filled { words, used: 0, closed: Pair { ticks: 0, ns: 0 } };
             Chunk { full: AtomicBool::new(false), filled: UnsafeCell::new(filled) }
         };
         Self {
             number,
-            thread,
+            thread: thread_id(),
+            opened,
             chunks: std::iter::repeat_with(chunk).take(count.max(2)).collect(),
             closed: AtomicBool::new(false),
             waits: AtomicU32::new(0),
@@ -80,13 +77,13 @@ impl Lane {
         Some(unsafe { (*chunk.filled.get()).words.as_mut_ptr_range() })
     }
 
-    /// Hands a chunk with so many words and records to the writer.
+    /// Hands a chunk with so many words to the writer.
     #[expect(unsafe_code, reason = "see `Sync` above")]
-    pub(crate) fn hand_over(&self, at: usize, used: usize, records: u32, closed: Pair) {
+    pub(crate) fn hand_over(&self, at: usize, used: usize, closed: Pair) {
         let Some(chunk) = self.chunks.get(at) else { return };
         // SAFETY: the chunk is the recorder's until the store below.
         let filled = unsafe { &mut *chunk.filled.get() };
-        (filled.used, filled.records, filled.closed) = (used, records, closed);
+        (filled.used, filled.closed) = (used, closed);
         chunk.full.store(true, Ordering::Release);
     }
 

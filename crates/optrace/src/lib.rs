@@ -44,7 +44,8 @@
 //! |---|---|
 //! | `words` | names of operations, spans and numbers, and how many there may be |
 //! | `clock` | time stamps: the time-stamp counter where it is steady, else CLOCK_MONOTONIC |
-//! | `recorder`, `record` | the measured path |
+//! | `recorder`, `pen` | the measured path: a word for each time stamp |
+//! | `replay`, `record` | on the writer's thread: from those words to records |
 //! | `lane` | one thread's chunks, between the recorder and the writer |
 //! | `kernel` | context switches and page faults of one thread, by perf events |
 //! | `calibrate` | what recording itself costs |
@@ -63,8 +64,10 @@ mod format;
 mod join;
 mod kernel;
 mod lane;
+mod pen;
 mod record;
 mod recorder;
+mod replay;
 mod stamps;
 mod trace;
 mod words;

@@ -1,35 +1,26 @@
-//! The record being made: the stack of open spans, their exclusive times, the words of the record in its chunk. Owns
-//! the bookkeeping between time stamps; refuses to take any, so that one stamp can end one thing and begin the next.
+//! The record being made: the stack of open spans, their exclusive times, the words of those that are whole. Owns the
+//! bookkeeping between time stamps; refuses to take any, so that one stamp can end one thing and begin the next.
 
-use crate::clock::ClockKind;
 use crate::format::{FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, head_word, number_word, span_word};
-use crate::lane::Lane;
 use crate::words::{MOST_DEPTH, MOST_NUMBERS, MOST_SPANS};
 
-/// Words of the longest record.
-pub(crate) const LONGEST: usize = 2 + MOST_NUMBERS + MOST_SPANS;
 /// The slot of time that belongs to the operation itself; 32 spans lie below it.
 const OWN: u8 = MOST_SPANS as u8;
 
-/// The record being made.
+/// The record being made, and those that are whole.
 pub(crate) struct State {
-    pub(crate) clock: ClockKind,
-    /// the chunk being filled
-    pub(crate) chunk: usize,
-    first: *mut u64,
-    /// where the next record begins, and where the chunk ends
-    at: *mut u64,
-    end: *mut u64,
+    /// whole records, word by word, and how many they are
+    pub(crate) words: Vec<u64>,
     pub(crate) records: u32,
-    pub(crate) begun: u64,
-    pub(crate) last: u64,
+    begun: u64,
+    last: u64,
     depth: u8,
     /// spans open beyond the limit
     beyond: u32,
     pub(crate) open: bool,
     kind: u8,
     pub(crate) flags: u8,
-    numbers: u32,
+    numbers: Vec<u64>,
     /// one bit for each span that occurred
     used: u32,
     stack: [u8; MOST_DEPTH + 1],
@@ -38,14 +29,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(clock: ClockKind) -> Self {
-        let none = std::ptr::null_mut();
+    pub(crate) fn new() -> Self {
         Self {
-            clock,
-            chunk: 0,
-            first: none,
-            at: none,
-            end: none,
+            words: Vec::new(),
             records: 0,
             begun: 0,
             last: 0,
@@ -54,7 +40,7 @@ impl State {
             open: false,
             kind: 0,
             flags: 0,
-            numbers: 0,
+            numbers: Vec::with_capacity(MOST_NUMBERS),
             used: 0,
             stack: [OWN; MOST_DEPTH + 1],
             spent: [0; MOST_SPANS + 1],
@@ -62,29 +48,25 @@ impl State {
         }
     }
 
-    pub(crate) fn enter_chunk(&mut self, lane: &Lane, at: usize) {
-        let none = std::ptr::null_mut();
-        let memory = lane.memory(at).unwrap_or(none..none);
-        (self.chunk, self.first, self.at, self.end) = (at, memory.start, memory.start, memory.end);
+    /// Forgets the whole records.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
         self.records = 0;
     }
 
-    #[inline(always)]
-    pub(crate) fn room(&self) -> usize {
-        (self.end as usize - self.at as usize) / size_of::<u64>()
+    pub(crate) fn open_record(&mut self, now: u64, kind: u8) {
+        (self.open, self.kind, self.flags, self.beyond) = (true, kind, 0, 0);
+        (self.begun, self.last) = (now, now);
+        self.numbers.clear();
     }
 
-    pub(crate) fn used_words(&self) -> usize {
-        (self.at as usize - self.first as usize) / size_of::<u64>()
-    }
-
-    #[inline(always)]
-    pub(crate) fn open_record(&mut self, kind: u8) {
-        (self.open, self.kind, self.flags, self.numbers, self.beyond) = (true, kind, 0, 0, 0);
+    /// Takes time out of the operation, and of the innermost span.
+    pub(crate) fn skip(&mut self, ticks: u64) {
+        self.begun += ticks;
+        self.last += ticks;
     }
 
     /// Gives the time since the last stamp to the innermost span.
-    #[inline(always)]
     fn charge(&mut self, now: u64) {
         let slot = usize::from(self.stack[usize::from(self.depth) % (MOST_DEPTH + 1)]) % (MOST_SPANS + 1);
         if now < self.last {
@@ -94,7 +76,6 @@ impl State {
         self.last = now;
     }
 
-    #[inline(always)]
     pub(crate) fn enter(&mut self, now: u64, span: u8) {
         if usize::from(self.depth) >= MOST_DEPTH || usize::from(span) >= MOST_SPANS {
             self.beyond += 1;
@@ -108,7 +89,6 @@ impl State {
         self.count[usize::from(span) % MOST_SPANS] += 1;
     }
 
-    #[inline(always)]
     pub(crate) fn leave(&mut self, now: u64) {
         if self.beyond > 0 {
             self.beyond -= 1;
@@ -120,53 +100,38 @@ impl State {
         }
     }
 
-    #[inline(always)]
     pub(crate) fn number(&mut self, kind: u8, value: i64) {
-        if self.numbers as usize >= MOST_NUMBERS {
+        if self.numbers.len() >= MOST_NUMBERS {
             self.flags |= FLAG_LIMIT;
             return;
         }
-        self.store(2 + self.numbers as usize, number_word(kind, value));
-        self.numbers += 1;
+        self.numbers.push(number_word(kind, value));
     }
 
-    #[inline(always)]
     pub(crate) fn close_record(&mut self, now: u64) {
-        let duration = now.saturating_sub(self.begun);
-        let spans = if self.used == 0 { 0 } else { self.spans(now) };
         if now < self.last {
             self.flags |= FLAG_BACKWARDS;
         }
-        self.store(0, self.begun);
-        self.store(1, head_word(duration, self.kind, self.flags, spans, self.numbers));
-        self.at = self.at.wrapping_add(2 + self.numbers as usize + spans as usize);
+        if self.used != 0 {
+            self.charge(now);
+        }
+        let duration = now.saturating_sub(self.begun);
+        let (spans, numbers) = (self.used.count_ones(), self.numbers.len() as u32);
+        self.words.extend([self.begun, head_word(duration, self.kind, self.flags, spans, numbers)]);
+        self.words.append(&mut self.numbers);
+        self.spans();
         self.records += 1;
-        self.open = false;
+        (self.open, self.depth) = (false, 0);
     }
 
     /// Writes a word for each span that occurred, and clears the slots for the next operation.
-    #[inline]
-    fn spans(&mut self, now: u64) -> u32 {
-        self.charge(now);
-        self.depth = 0;
-        let (mut left, mut words) = (self.used, 0);
+    fn spans(&mut self) {
+        let mut left = std::mem::take(&mut self.used);
         while left != 0 {
             let span = left.trailing_zeros() as usize % MOST_SPANS;
-            let word = span_word(span as u8, self.spent[span], self.count[span]);
-            self.store(2 + self.numbers as usize + words as usize, word);
+            self.words.push(span_word(span as u8, self.spent[span], self.count[span]));
             (self.spent[span], self.count[span]) = (0, 0);
             left &= left - 1;
-            words += 1;
         }
-        self.used = 0;
-        words
-    }
-
-    #[expect(unsafe_code, reason = "the chunk's end was looked at when the operation began")]
-    #[inline(always)]
-    fn store(&mut self, word: usize, value: u64) {
-        // SAFETY: a record is only open while `LONGEST` words lie between `at` and the end of the chunk (`begin`, `next`),
-        // `word` is at most 2 + numbers + spans <= LONGEST, and the chunk is this recorder's until it is handed over.
-        unsafe { self.at.add(word).write(value) };
     }
 }

@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::{ClockKind, Pair};
 use crate::format::{Cost, EventKind, FLAG_UNBALANCED, Header};
-use crate::lane::Lane;
-use crate::record::{LONGEST, State};
+use crate::record::State;
 use crate::trace::Summary;
 use crate::writer::Writer;
 use crate::{Error, Words};
 
-/// Words of a chunk, and chunks of a lane: written by the thread that fills it, so one is enough and two is the least.
-const CHUNK: usize = 8192;
-const CHUNKS: usize = 2;
+/// Words of a block, about.
+const BLOCK: usize = 8192;
 
 /// What a time stamp means. Numbers are indices into [`Words`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +54,8 @@ pub struct Stamps {
 }
 
 struct Thread {
-    lane: Lane,
+    /// of its lane in the file
+    number: u32,
     state: State,
     /// operations begun inside the one that is open
     nested: u32,
@@ -92,7 +91,7 @@ impl Stamps {
         let writer = &mut self.writer;
         let lane = self.threads.entry(thread).or_insert_with(|| {
             writer.opened(number, thread);
-            Thread::new(number, thread)
+            Thread::new(number)
         });
         lane.last = ns;
         match mark {
@@ -118,18 +117,15 @@ impl Stamps {
     /// The file could not be written as a whole.
     pub fn finish(mut self) -> Result<Summary, Error> {
         let mut threads: Vec<Thread> = self.threads.into_values().collect();
-        threads.sort_by_key(|thread| thread.lane.number);
+        threads.sort_by_key(|thread| thread.number);
         threads.iter_mut().for_each(|thread| thread.flush(&mut self.writer));
         self.writer.close(self.summary).map_err(Error::io("write", &self.path))
     }
 }
 
 impl Thread {
-    fn new(number: u32, thread: i32) -> Self {
-        let lane = Lane::of(number, thread, CHUNKS, CHUNK);
-        let mut state = State::new(ClockKind::Monotonic);
-        state.enter_chunk(&lane, 0);
-        Self { lane, state, nested: 0, spans: Vec::new(), events: Vec::new(), last: 0 }
+    fn new(number: u32) -> Self {
+        Self { number, state: State::new(), nested: 0, spans: Vec::new(), events: Vec::new(), last: 0 }
     }
 
     fn begin(&mut self, writer: &mut Writer, ns: u64, kind: u8) {
@@ -138,11 +134,10 @@ impl Thread {
             self.nested += 1;
             return;
         }
-        if self.state.room() < LONGEST {
+        if self.state.words.len() > BLOCK {
             self.flush(writer);
         }
-        self.state.open_record(kind);
-        (self.state.begun, self.state.last) = (ns, ns);
+        self.state.open_record(ns, kind);
         self.spans.clear();
     }
 
@@ -184,10 +179,8 @@ impl Thread {
     /// Writes whole operations and the kernel's events so far. Between two operations, or at the end.
     fn flush(&mut self, writer: &mut Writer) {
         let closed = Pair { ticks: self.last, ns: self.last };
-        self.lane.hand_over(self.state.chunk, self.state.used_words(), self.state.records, closed);
-        self.lane.take(self.state.chunk, |filled| writer.operations(self.lane.number, filled));
-        writer.events(self.lane.number, &self.events);
+        writer.operations(self.number, &mut self.state, closed);
+        writer.events(self.number, &self.events);
         self.events.clear();
-        self.state.enter_chunk(&self.lane, self.state.chunk);
     }
 }

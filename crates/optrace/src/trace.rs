@@ -163,7 +163,7 @@ impl Shared {
 
     pub(crate) fn open_lane(&self) -> Arc<Lane> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Lane::new(number, self.chunks, self.chunk_words))
+        Arc::new(Lane::new(number, self.chunks, self.chunk_words, self.clock.now()))
     }
 
     pub(crate) fn add_lane(&self, lane: &Arc<Lane>, kernel: Option<Kernel>) {
@@ -181,7 +181,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the writer has emptied a chunk. Only between operations.
+    /// Waits until the writer has emptied a chunk.
     pub(crate) fn wait_for(&self, lane: &Lane, chunk: usize) {
         if lane.is_free(chunk) {
             return;

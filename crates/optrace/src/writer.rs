@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::clock::Pair;
 use crate::format::{BlockKind, Header, block_word};
-use crate::lane::{Filled, Lane};
+use crate::lane::Lane;
+use crate::record::State;
+use crate::replay::Replay;
 use crate::trace::{Shared, Summary};
 
 /// How long the kernel's events may wait where operations are so slow that no chunk fills.
@@ -17,8 +19,8 @@ const REST: Duration = Duration::from_millis(100);
 pub(crate) struct Writer {
     file: File,
     bytes: Vec<u8>,
-    /// for each lane: the chunk that is full next
-    next: Vec<usize>,
+    /// for each lane: the chunk that is full next, and what became of those before
+    next: Vec<(usize, Replay)>,
     summary: Summary,
     failed: Option<io::Error>,
 }
@@ -49,7 +51,7 @@ impl Writer {
         let mut lanes = shared.lanes();
         for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
             if at >= self.next.len() {
-                self.next.push(0);
+                self.next.push((0, Replay::new(lane.opened)));
                 self.opened(lane.number, lane.thread);
             }
             while self.chunk(at, lane) {
@@ -66,10 +68,17 @@ impl Writer {
 
     /// Writes the lane's next chunk if it is full.
     fn chunk(&mut self, at: usize, lane: &Lane) -> bool {
-        let Some(next) = self.next.get(at).copied() else { return false };
-        let took = lane.take(next, |filled| self.operations(lane.number, filled));
-        if took && let Some(slot) = self.next.get_mut(at) {
-            *slot = (next + 1) % lane.count();
+        let Some((next, mut replay)) = self.next.get_mut(at).map(std::mem::take) else { return false };
+        let mut closed = None;
+        let took = lane.take(next, |filled| {
+            replay.chunk(filled.words.get(..filled.used).unwrap_or_default());
+            closed = Some(filled.closed);
+        });
+        if let Some(closed) = closed {
+            self.operations(lane.number, &mut replay.state, closed);
+        }
+        if let Some(slot) = self.next.get_mut(at) {
+            *slot = (if took { (next + 1) % lane.count() } else { next }, replay);
         }
         took
     }
@@ -86,16 +95,16 @@ impl Writer {
         }
     }
 
-    pub(crate) fn operations(&mut self, lane: u32, filled: &Filled) {
-        if filled.records == 0 {
-            return;
+    /// Writes the records that are whole, and forgets them.
+    pub(crate) fn operations(&mut self, lane: u32, state: &mut State, closed: Pair) {
+        if state.records > 0 {
+            self.block(BlockKind::Operations, lane, state.records, Some(closed), &state.words);
+            match self.failed {
+                None => self.summary.operations += u64::from(state.records),
+                Some(_) => self.summary.lost += u64::from(state.records),
+            }
         }
-        let words = filled.words.get(..filled.used).unwrap_or_default();
-        self.block(BlockKind::Operations, lane, filled.records, Some(filled.closed), words);
-        match self.failed {
-            None => self.summary.operations += u64::from(filled.records),
-            Some(_) => self.summary.lost += u64::from(filled.records),
-        }
+        state.clear();
     }
 
     fn block(&mut self, kind: BlockKind, lane: u32, records: u32, closed: Option<Pair>, words: &[u64]) {

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic, also in its helpers")]
 
+mod chance;
 mod cursors;
 mod defects;
+mod fuzz;
 mod list_model;
+mod list_ops;
 mod policies;
 mod set_model;
+mod set_ops;
 mod shapes;
 #[cfg(all(feature = "usdt", target_os = "linux", not(miri)))]
 mod usdt;

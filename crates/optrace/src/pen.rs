@@ -1,0 +1,153 @@
+//! What the measured path writes: one word for each time stamp, one for each number, one behind the other. Owns the layout
+//! of these words; refuses to think about them, which [`Replay`](crate::replay::Replay) does on the writer's thread.
+
+use crate::clock::ClockKind;
+use crate::lane::Lane;
+
+/// What a word says: its lowest three bits.
+pub(crate) mod tag {
+    pub(crate) const BEGIN: u64 = 0;
+    pub(crate) const END: u64 = 1;
+    pub(crate) const NEXT: u64 = 2;
+    pub(crate) const ENTER: u64 = 3;
+    pub(crate) const LEAVE: u64 = 4;
+    pub(crate) const SWITCH: u64 = 5;
+    pub(crate) const NUMBER: u64 = 6;
+    /// The recorder left the path (kind 0) to change chunks, and came back (kind 1).
+    pub(crate) const AWAY: u64 = 7;
+}
+
+const TAG_BITS: u32 = 3;
+const KIND_BITS: u32 = 8;
+/// Bits of a time stamp that do not fit beside tag and kind.
+const STAMP_SHIFT: u32 = TAG_BITS + KIND_BITS;
+/// Bits of a number's kind: what is higher is no kind at all ([`MOST_NUMBERS`](crate::MOST_NUMBERS) are possible).
+const NUMBER_SHIFT: u32 = 8;
+
+/// A word of the measured path, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// Tag, kind and the lower 53 bits of the time.
+    Stamp(u64, u8, u64),
+    /// Kind and value.
+    Number(u8, i64),
+}
+
+impl Note {
+    pub(crate) fn of(word: u64) -> Self {
+        match word & 7 {
+            tag::NUMBER => Self::Number((word >> TAG_BITS) as u8 & 31, word as i64 >> NUMBER_SHIFT),
+            tag => Self::Stamp(tag, (word >> TAG_BITS) as u8, word >> STAMP_SHIFT),
+        }
+    }
+}
+
+/// The time that a stamp's 53 bits mean, when they are within half their range (19 days of a 2.7 GHz counter) of another.
+pub(crate) fn near(last: u64, bits: u64) -> u64 {
+    let away = (bits.wrapping_sub(last) << STAMP_SHIFT) as i64 >> STAMP_SHIFT;
+    last.wrapping_add_signed(away)
+}
+
+/// Writes into one chunk after the other.
+pub(crate) struct Pen {
+    pub(crate) clock: ClockKind,
+    /// the chunk being filled
+    pub(crate) chunk: usize,
+    first: *mut u64,
+    at: *mut u64,
+    end: *mut u64,
+}
+
+impl Pen {
+    /// One without a chunk: there is never room.
+    pub(crate) fn new(clock: ClockKind) -> Self {
+        let none = std::ptr::null_mut();
+        Self { clock, chunk: 0, first: none, at: none, end: none }
+    }
+
+    pub(crate) fn enter_chunk(&mut self, lane: &Lane, at: usize) {
+        let none = std::ptr::null_mut();
+        let memory = lane.memory(at).unwrap_or(none..none);
+        (self.chunk, self.first, self.at, self.end) = (at, memory.start, memory.start, memory.end);
+    }
+
+    /// Words that the chunk has room for.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        (self.end as usize - self.at as usize) / size_of::<u64>()
+    }
+
+    /// Words of the chunk that are written.
+    pub(crate) fn used(&self) -> usize {
+        (self.at as usize - self.first as usize) / size_of::<u64>()
+    }
+
+    /// The time now, as what `tag` says of `kind`. Nothing where there is no room.
+    #[inline(always)]
+    pub(crate) fn stamp(&mut self, tag: u64, kind: u8) {
+        self.write(self.clock.now() << STAMP_SHIFT | u64::from(kind) << TAG_BITS | tag);
+    }
+
+    /// The recorder left the path then, and is back now.
+    pub(crate) fn away(&mut self, left: u64) {
+        self.write(left << STAMP_SHIFT | tag::AWAY);
+        self.stamp(tag::AWAY, 1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn number(&mut self, kind: u8, value: i64) {
+        const MOST: i64 = (1 << 55) - 1;
+        let value = value.clamp(-MOST, MOST) << NUMBER_SHIFT;
+        self.write(value as u64 | u64::from(kind.min(31)) << TAG_BITS | tag::NUMBER);
+    }
+
+    #[expect(unsafe_code, reason = "a slice would cost its bounds, and a chunk changes hands")]
+    #[inline(always)]
+    fn write(&mut self, word: u64) {
+        if self.at == self.end {
+            return;
+        }
+        // SAFETY: `at` is inside the chunk since it is not its end, which it only moves towards; the chunk is this
+        // recorder's until it is handed over, and `enter_chunk` comes before anything else is written.
+        unsafe {
+            self.at.write(word);
+            self.at = self.at.add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_hold_what_was_put_in() {
+        let lane = Lane::new(0, 2, 8, 0);
+        let mut pen = Pen::new(ClockKind::Monotonic);
+        pen.stamp(tag::BEGIN, 1);
+        assert_eq!((pen.room(), pen.used()), (0, 0), "no chunk, no room");
+        pen.enter_chunk(&lane, 0);
+        pen.stamp(tag::SWITCH, 249);
+        for (kind, value) in [(15, -1), (200, 1_416_100), (0, i64::MAX), (3, i64::MIN)] {
+            pen.number(kind, value);
+        }
+        lane.hand_over(0, pen.used(), ClockKind::Monotonic.pair());
+        let mut notes = Vec::new();
+        lane.take(0, |filled| {
+            notes = filled.words[..filled.used].iter().map(|word| Note::of(*word)).collect()
+        });
+        let most = (1 << 55) - 1;
+        assert!(matches!(notes[0], Note::Stamp(tag::SWITCH, 249, _)));
+        let numbers = [(15, -1), (31, 1_416_100), (0, most), (3, -most)];
+        assert!(notes[1..].iter().eq(&numbers.map(|(kind, value)| Note::Number(kind, value))));
+    }
+
+    proptest! {
+        #[test]
+        fn a_stamp_near_another_is_whole(last in any::<u64>(), away in -(1_i64 << 52)..(1 << 52)) {
+            let now = last.wrapping_add_signed(away);
+            prop_assert_eq!(near(last, now << STAMP_SHIFT >> STAMP_SHIFT), now);
+        }
+    }
+}

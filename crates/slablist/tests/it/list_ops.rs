@@ -1,0 +1,157 @@
+//! Operations on a positional list, each carried out on a `Vec` too; made by proptest, by chance, or of a fuzzer's bytes.
+
+use slablist::{Counts, ListCursor, OutOfBounds, Policy, Shape, SlabList, StaleCursor};
+
+use crate::fuzz::Bytes;
+
+#[derive(Debug, Clone)]
+pub enum Op {
+    Insert(usize, i32),
+    PushBack(Vec<i32>),
+    PushFront(i32),
+    Remove(usize),
+    Replace(usize, i32),
+    RemoveRange(usize, usize),
+    Extract(usize, usize),
+    Merge(Vec<i32>),
+    MapRange(usize, usize),
+    Reverse,
+    Sort,
+    Reap,
+    /// Puts the cursor there.
+    Cursor(usize),
+}
+
+pub type List = SlabList<i32, Policy, Counts>;
+
+/// A list, what it should hold, and a cursor that stood on its element when it was put there.
+pub struct Subject {
+    list: List,
+    model: Vec<i32>,
+    cursor: Option<ListCursor>,
+}
+
+fn cut(a: usize, b: usize, len: usize) -> std::ops::Range<usize> {
+    a.min(b).min(len)..a.max(b).min(len)
+}
+
+impl Op {
+    /// The operation that bytes say; none where they are at their end.
+    pub fn of(bytes: &mut Bytes<'_>) -> Option<Self> {
+        let which = bytes.byte()?;
+        let mut word = || bytes.word();
+        Some(match which % 64 {
+            0..=19 => Self::Insert(word()?.into(), word()?.into()),
+            20..=24 => Self::PushBack((0..word()? % 150).map_while(|_| word()).map(i32::from).collect()),
+            25..=27 => Self::PushFront(word()?.into()),
+            28..=43 => Self::Remove(word()?.into()),
+            44..=47 => Self::Replace(word()?.into(), word()?.into()),
+            48..=49 => Self::RemoveRange(word()?.into(), word()?.into()),
+            50..=51 => Self::Extract(word()?.into(), word()?.into()),
+            52..=53 => Self::Merge((0..word()? % 150).map_while(|_| word()).map(i32::from).collect()),
+            54..=55 => Self::MapRange(word()?.into(), word()?.into()),
+            56 => Self::Reverse,
+            57 => Self::Sort,
+            58..=59 => Self::Reap,
+            _ => Self::Cursor(word()?.into()),
+        })
+    }
+}
+
+impl Subject {
+    pub fn new(shape: Shape, policy: Policy) -> Self {
+        Self { list: List::with(shape, policy, Counts::default()), model: Vec::new(), cursor: None }
+    }
+
+    /// Does it to both, and looks at every invariant.
+    pub fn apply(&mut self, op: Op) {
+        let (list, model) = (&mut self.list, &mut self.model);
+        let len = model.len();
+        match op {
+            Op::Insert(at, value) if at <= len => {
+                list.insert(at, value).unwrap();
+                model.insert(at, value);
+            }
+            Op::Insert(position, value) => {
+                assert_eq!(list.insert(position, value), Err(OutOfBounds { position, len }))
+            }
+            Op::PushBack(values) => {
+                list.append_slice(&values);
+                model.extend(values);
+            }
+            Op::PushFront(value) => {
+                list.push_front(value);
+                model.insert(0, value);
+            }
+            Op::Remove(at) if at < len => assert_eq!(list.remove(at), Ok(model.remove(at))),
+            Op::Remove(position) => assert_eq!(list.remove(position), Err(OutOfBounds { position, len })),
+            Op::Replace(at, value) if at < len => {
+                assert_eq!(list.replace(at, value), Ok(std::mem::replace(&mut model[at], value)));
+            }
+            Op::Replace(position, value) => {
+                assert_eq!(list.replace(position, value), Err(OutOfBounds { position, len }))
+            }
+            Op::RemoveRange(a, b) => {
+                let (mut seen, gone) = (Vec::new(), model.drain(cut(a, b, len)).collect::<Vec<_>>());
+                assert_eq!(
+                    list.remove_range(a.min(b)..a.max(b), |part| seen.extend_from_slice(part)),
+                    gone.len()
+                );
+                assert_eq!(seen, gone);
+            }
+            Op::Extract(a, b) => {
+                let out = list.extract(a.min(b)..a.max(b));
+                out.check().unwrap();
+                assert!(out.into_iter().eq(model.drain(cut(a, b, len))));
+            }
+            Op::Merge(mut values) => {
+                let mut other: SlabList<i32> = values.iter().copied().collect();
+                list.merge(&mut other);
+                model.append(&mut values);
+                assert!(other.is_empty());
+            }
+            Op::MapRange(a, b) => {
+                let flip = |part: &mut [i32]| part.iter_mut().for_each(|value| *value ^= 1);
+                list.map_range(a.min(b)..a.max(b), flip);
+                flip(&mut model[cut(a, b, len)]);
+            }
+            Op::Reverse => {
+                list.reverse();
+                model.reverse();
+            }
+            Op::Sort => {
+                list.sort();
+                model.sort();
+            }
+            Op::Reap => _ = list.reap(),
+            Op::Cursor(at) => {
+                self.cursor = list.cursor(at);
+                assert_eq!(self.cursor.is_some(), at < len);
+            }
+        }
+        self.list.check().unwrap();
+        assert_eq!(self.list.len(), self.model.len());
+        self.cursor_is_right_or_says_so();
+    }
+
+    fn cursor_is_right_or_says_so(&self) {
+        match self.cursor.map(|cursor| (cursor.position(), cursor.get(&self.list))) {
+            Some((at, Ok(value))) => assert_eq!(self.model.get(at), Some(&value)),
+            Some((_, Err(error))) => assert_eq!(error, StaleCursor::Changed),
+            None => {}
+        }
+    }
+
+    /// The last look, by every reader.
+    pub fn end(self) {
+        let (list, model) = (self.list, self.model);
+        assert!(list.iter().eq(model.iter()));
+        assert!(list.iter().rev().eq(model.iter().rev()));
+        for (at, value) in model.iter().enumerate().step_by(7) {
+            assert_eq!(list.get(at), Some(value));
+            assert_eq!(list.get_circular(at + 2 * model.len()), Some(value));
+        }
+        let middle = model.len() / 3..model.len() / 2;
+        assert!(list.range(middle.clone()).eq(&model[middle]));
+    }
+}

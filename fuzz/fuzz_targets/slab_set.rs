@@ -1,0 +1,13 @@
+//! Operations on a slab set beside its model, as the tests of slablist do them.
+#![no_main]
+
+#[path = "../../crates/slablist/tests/it/fuzz.rs"]
+mod fuzz;
+#[path = "../../crates/slablist/tests/it/list_ops.rs"]
+mod list_ops;
+#[path = "../../crates/slablist/tests/it/set_ops.rs"]
+mod set_ops;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    fuzz::set(bytes);
+});
