@@ -37,10 +37,10 @@ fn words() -> Words {
     Words::new(&["insert"], &["allocate", "spill", "shift", "reap"], &["elements"]).unwrap_or_default()
 }
 
-/// Nanoseconds that this thread was on a CPU.
+/// Nanoseconds that this thread was on a CPU. Not schedstat's, which the kernel only brings up to date at its ticks.
 fn on_cpu() -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    told.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(0)
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Nanoseconds of CPU a turn, least of the rounds.
