@@ -1,8 +1,10 @@
 //! Operations on a slab set beside its model, as the tests of slablist do them.
 #![no_main]
 
+#[expect(dead_code, reason = "the list's part")]
 #[path = "../../crates/slablist/tests/it/fuzz.rs"]
 mod fuzz;
+#[expect(dead_code, reason = "the list's part")]
 #[path = "../../crates/slablist/tests/it/list_ops.rs"]
 mod list_ops;
 #[path = "../../crates/slablist/tests/it/set_ops.rs"]

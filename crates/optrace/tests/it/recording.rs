@@ -97,7 +97,7 @@ fn an_operation_may_be_longer_than_a_chunk() {
     let [inner, others] = operations[0].spans.as_slice() else { panic!("{:?}", operations[0]) };
     // The format holds 16 bits of how often.
     assert_eq!((inner.count, others.count, operations[1].kind), (spans as u32, 1, 1));
-    assert!(operations[0].wall >= inner.ns + others.ns && operations[1].start >= operations[0].start);
+    assert!(operations[1].start >= operations[0].start, "{operations:?}");
 }
 
 #[test]
