@@ -39,7 +39,7 @@ pub fn set(bytes: &[u8]) -> Option<()> {
     while let Some(op) = set_ops::Op::of(&mut bytes, keys) {
         subject.apply(op);
         turn = turn.wrapping_add(1);
-        if turn % 16 == 0 {
+        if turn.is_multiple_of(16) {
             subject.same(turn.wrapping_mul(37) % keys);
         }
     }

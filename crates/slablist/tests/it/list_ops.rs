@@ -99,6 +99,18 @@ impl Subject {
                 );
                 assert_eq!(seen, gone);
             }
+            other => self.rearrange(other),
+        }
+        self.list.check().unwrap();
+        assert_eq!(self.list.len(), self.model.len());
+        self.cursor_is_right_or_says_so();
+    }
+
+    /// What concerns many elements, or none.
+    fn rearrange(&mut self, op: Op) {
+        let (list, model) = (&mut self.list, &mut self.model);
+        let len = model.len();
+        match op {
             Op::Extract(a, b) => {
                 let out = list.extract(a.min(b)..a.max(b));
                 out.check().unwrap();
@@ -123,15 +135,12 @@ impl Subject {
                 list.sort();
                 model.sort();
             }
-            Op::Reap => _ = list.reap(),
             Op::Cursor(at) => {
                 self.cursor = list.cursor(at);
                 assert_eq!(self.cursor.is_some(), at < len);
             }
+            _ => _ = list.reap(),
         }
-        self.list.check().unwrap();
-        assert_eq!(self.list.len(), self.model.len());
-        self.cursor_is_right_or_says_so();
     }
 
     fn cursor_is_right_or_says_so(&self) {
