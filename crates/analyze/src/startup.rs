@@ -107,11 +107,11 @@ fn application(name: String, ways: BTreeMap<Way, Measured<'_>>) -> Application {
     application
 }
 
-/// As the tables of 2007: what was dropped, then how it was read ahead.
-fn rank(way: &Way) -> (usize, usize, bool) {
+/// As the tables of 2007: what was dropped, whether the application read ahead by itself, then how it was read ahead.
+fn rank(way: &Way) -> (usize, bool, usize) {
     let place = |all: &[&str], one: &str| all.iter().position(|name| *name == one).unwrap_or(all.len());
     let caches = place(&["3", "1", "warm"], &way.caches);
-    (caches, place(&["none", "async", "sync", "staged"], &way.prefetch), way.own)
+    (caches, way.own, place(&["none", "async", "sync", "staged"], &way.prefetch))
 }
 
 fn starts(way: Way, measured: &Measured<'_>) -> Option<Starts> {

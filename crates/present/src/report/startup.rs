@@ -1,13 +1,14 @@
 //! Starts of applications, as the page's template reads them: a table as in the tests of 2007 with theirs beside it, a dot
 //! for every start, and whether their shapes hold. What holds is `analyze::startup`'s to say.
 
-use perflab_analyze::startup::{Application, Shape, Starts, THEN, Then, applications};
+use indexmap::IndexSet;
+use perflab_analyze::startup::{Application, Shape, Starts, THEN, Then, Way, applications};
 use perflab_model::RunRecord;
 use serde::Serialize;
 
 use super::number::quantity;
 use super::run;
-use crate::chart::{Dot, Dots, Level, PALETTE, Surface, Unit};
+use crate::chart::{Dot, Dots, Level, Span, Surface, Unit};
 
 /// What is said of one application of a run.
 #[derive(Debug, Serialize)]
@@ -72,11 +73,7 @@ fn row(starts: &Starts) -> Row {
 
 fn way(starts: &Starts) -> String {
     let way = &starts.way;
-    let own = if way.own { " and its own" } else { "" };
-    match way.caches.as_str() {
-        "warm" => format!("{}{own}, warm", way.prefetch),
-        caches => format!("{}{own}, drop {caches}", way.prefetch),
-    }
+    format!("{}, {}", way.prefetch, common(way))
 }
 
 /// The rows of 2007 for the same way.
@@ -89,16 +86,19 @@ fn then(starts: &Starts) -> String {
     THEN.iter().filter(same).map(text).collect::<Vec<_>>().join("; ")
 }
 
+/// Ways stand beside one another as in the table; a colour for each way of reading ahead.
 fn every_start(application: &Application) -> String {
     let ways = application.starts.iter().enumerate();
+    let groups: IndexSet<&str> = ways.clone().map(|(_, starts)| starts.way.prefetch.as_str()).collect();
+    let group = |starts: &Starts| groups.get_index_of(starts.way.prefetch.as_str()).unwrap_or(0);
     let dots = ways.clone().flat_map(|(at, starts)| {
-        let count = starts.walls.len().max(1) as f64;
+        let (count, group) = (starts.walls.len().max(1) as f64, group(starts));
         let each = starts.walls.iter().enumerate();
         each.map(move |(start, wall)| Dot {
             x: at as f64 + (start as f64 / count - 0.5) * 0.6,
             y: *wall,
             interval: None,
-            group: at % PALETTE.len(),
+            group,
             name: format!("{}, start {}: {wall:.3} s", way(starts), start + 1),
         })
     });
@@ -110,12 +110,33 @@ fn every_start(application: &Application) -> String {
         title: format!("Every start of {}", application.name),
         note: "a dot a start, in the order in which they were made; the line is their median".into(),
         unit: Unit::Plain("s".into()),
-        across: "way".into(),
+        across: "row of the table above, from 0".into(),
         dots: dots.collect(),
         levels: ways.filter_map(level).collect(),
-        groups: application.starts.iter().map(way).collect(),
+        spans: stretches(&application.starts),
+        groups: groups.iter().map(ToString::to_string).collect(),
         ..Dots::default()
     }
     .scene()
     .svg(Surface::Inline)
+}
+
+/// What neighbours have in common: what was dropped, and whether the application read ahead by itself.
+fn stretches(all: &[Starts]) -> Vec<Span> {
+    let mut from = 0;
+    let alike = all.chunk_by(|one, next| (&one.way.caches, one.way.own) == (&next.way.caches, next.way.own));
+    alike
+        .map(|alike| {
+            let begin = from;
+            from += alike.len();
+            let name = alike.first().map(|one| common(&one.way)).unwrap_or_default();
+            Span { from: begin as f64 - 0.5, to: from as f64 - 0.5, name }
+        })
+        .collect()
+}
+
+/// `drop 3`, `warm, its own`
+fn common(way: &Way) -> String {
+    let caches = if way.caches == "warm" { "warm".into() } else { format!("drop {}", way.caches) };
+    if way.own { format!("{caches}, its own") } else { caches }
 }
