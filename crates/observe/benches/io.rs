@@ -1,6 +1,7 @@
 //! What tracing costs the start that is traced: the same command cold, with and without a recorder of `perflab io record`
-//! around it, and under the peers that see the same events (`perf record` of the same tracepoints, `strace -f` of file
-//! calls). Wall time is the command's from before its process is made to its end; CPU its own and, with a recorder, that of the
+//! around it, with that of the daemon, which sees only what comes into memory, and under the peers that see the same events
+//! (`perf record` of the same tracepoints, `strace -f` of file calls). Wall time is from the moment in which a process that
+//! stands still may become the command to its end; CPU its own and, with a recorder, that of the
 //! recorder's thread. Ways are taken in turn, in another order each round.
 //!
 //! As root: `cargo bench -p perflab-observe --bench io -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
@@ -8,11 +9,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
-use perflab_observe::io::{IoTracer, Whose};
+use perflab_observe::io::{Follower, IoTracer, Whose};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const EVENTS: &str = "filemap:mm_filemap_add_to_page_cache,filemap:mm_filemap_fault,filemap:mm_filemap_get_pages,\
                       filemap:mm_filemap_map_pages,block:block_rq_issue,block:block_rq_complete,\
@@ -23,13 +25,15 @@ const IMPORTS: &str = "import json, http.client, email, decimal, asyncio, xml.do
 enum Way {
     Alone,
     Traced,
+    Followed,
     Perf,
     Strace,
 }
 
-const WAYS: [(Way, &str); 4] = [
+const WAYS: [(Way, &str); 5] = [
     (Way::Alone, "alone"),
     (Way::Traced, "perflab io record"),
+    (Way::Followed, "prefetch daemon"),
     (Way::Perf, "perf record"),
     (Way::Strace, "strace -f"),
 ];
@@ -89,8 +93,9 @@ fn once(way: Way, command: &[String]) -> Option<Took> {
     std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let tracer = (way == Way::Traced).then(|| IoTracer::start(Whose::Children).unwrap());
+    let follower = (way == Way::Followed).then(|| Follower::prepare().unwrap());
     let mut words: Vec<String> = match way {
-        Way::Alone | Way::Traced => Vec::new(),
+        Way::Alone | Way::Traced | Way::Followed => Vec::new(),
         Way::Perf => {
             ["perf", "record", "-q", "-o", "/dev/null", "-e", EVENTS, "--"].map(String::from).to_vec()
         }
@@ -99,16 +104,31 @@ fn once(way: Way, command: &[String]) -> Option<Took> {
         }
     };
     words.extend(command.iter().cloned());
-    let mut start = Command::new(&words[0]);
-    start.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let (before, begun) = (children(), Instant::now());
-    let status = start.status().ok()?;
+    let before = children();
+    let mut child = standing(&words);
+    let following = follower.map(|follower| follower.follow(child.id()).unwrap());
+    let begun = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    let status = child.wait().unwrap();
     let wall = begun.elapsed();
+    if status.code() == Some(127) {
+        return None;
+    }
     assert!(status.success(), "{words:?}: {status}");
     let cpu = children() - before;
-    let recording = tracer.map(|tracer| tracer.stop().unwrap()).unwrap_or_default();
+    let followed = following.map(|following| following.stop().unwrap());
+    let recording = tracer.map(|tracer| tracer.stop().unwrap()).or(followed).unwrap_or_default();
     let own = Duration::from(Nanos(recording.told.cost.0));
     Some(Took { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.told.lost })
+}
+
+/// A process that becomes the command when it may go on.
+fn standing(words: &[String]) -> Child {
+    let mut start = Command::new("sh");
+    start.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(words);
+    let child = start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    waitpid(Some(Pid::from_child(&child)), WaitOptions::UNTRACED).unwrap();
+    child
 }
 
 /// CPU time of all children that have ended.

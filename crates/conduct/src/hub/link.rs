@@ -37,6 +37,17 @@ pub(super) struct Link {
     counted: Nanos,
 }
 
+/// What is said of a stream without another end.
+const ENDED: &str = "its stream ended";
+
+/// Whoever dies with something unread resets the stream, and one who is written to then has a broken pipe: it ended.
+fn broke(errno: Errno) -> String {
+    match errno {
+        Errno::CONNRESET | Errno::PIPE => ENDED.into(),
+        errno => format!("its stream broke: {errno}"),
+    }
+}
+
 impl Link {
     pub(super) fn new(channel: Channel) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&channel.reading, true)?;
@@ -65,7 +76,7 @@ impl Link {
                 Ok(length) => drop(self.unsent.drain(..length)),
                 Err(Errno::AGAIN) => return Ok(true),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(format!("its stream broke: {errno}")),
+                Err(errno) => return Err(broke(errno)),
             }
         }
         Ok(false)
@@ -75,13 +86,13 @@ impl Link {
     pub(super) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> (Vec<Report>, Option<String>) {
         self.allowance(now);
         match rustix::io::read(&self.reading, &mut *buffer) {
-            Ok(0) => (Vec::new(), Some("its stream ended".into())),
+            Ok(0) => (Vec::new(), Some(ENDED.into())),
             Ok(length) => {
                 self.allowance = self.allowance.saturating_sub(length as u64);
                 self.understand(buffer.get(..length).unwrap_or_default())
             }
             Err(Errno::AGAIN | Errno::INTR) => (Vec::new(), None),
-            Err(errno) => (Vec::new(), Some(format!("its stream broke: {errno}"))),
+            Err(errno) => (Vec::new(), Some(broke(errno))),
         }
     }
 
