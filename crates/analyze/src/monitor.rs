@@ -1,10 +1,14 @@
 //! Owns the summary of a monitor's series by iteration, so that it can be compared like any metric: the mean of a gauge, the
 //! rate of a counter. It refuses iterations in which the monitor was not read often enough, and counts them.
 
+mod readings;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use perflab_model::series::{Column, ColumnData, ColumnKind, Series};
 use perflab_model::{Direction, Nanos, RunRecord, Sample, Unit};
+
+pub use readings::readings;
 
 /// What a series became.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,63 +80,6 @@ fn within<'a>(rows: &'a [usize], series: &Series, (start, end): Span) -> &'a [us
     if length > step.saturating_mul(FEW) && covered.saturating_mul(2) < length { &[] } else { inside }
 }
 
-/// Every reading of a series as a sample of the workload that ran then, for tables over readings: the value of a gauge,
-/// the growth of a counter since the reading before. `vda-w_await`: keys, then the column.
-#[must_use]
-pub fn readings(record: &RunRecord, series: &Series) -> RunRecord {
-    let told = |column: &str, text: &str| {
-        (!["unit", "flags"].contains(&column) && !text.is_empty()).then(|| text.to_owned())
-    };
-    let keyed = keyed(series, "-", told);
-    let mut samples: Vec<Sample> = Vec::new();
-    for ((case, boot, ..), span) in spans(record) {
-        for (key, rows) in &keyed {
-            let inside = within(rows, series, span);
-            for (column, data) in series.schema.columns.iter().zip(&series.columns) {
-                let metric = match (key.as_str(), column.name.as_str()) {
-                    ("", name) => name.to_owned(),
-                    (key, "value") => key.to_owned(),
-                    (key, name) => format!("{key}-{name}"),
-                };
-                let values = steps(column, data, inside);
-                samples.extend((0..).zip(values).map(|(iteration, value)| Sample {
-                    boot,
-                    target: None,
-                    case,
-                    iteration,
-                    metric: metric.as_str().into(),
-                    value,
-                    unit: column.unit.clone(),
-                    direction: Direction::Neither,
-                    primary: false,
-                    start: span.0,
-                    end: span.1,
-                }));
-            }
-        }
-    }
-    RunRecord { samples, ..record.clone() }
-}
-
-/// Case and boot of a workload's readings, which iterations of imported benchmarks share.
-type Place = (u32, u32, Nanos);
-
-/// When each workload ran, each stretch once, in the workload's first case.
-fn spans(record: &RunRecord) -> BTreeMap<Place, Span> {
-    let plan = &record.manifest.plan;
-    let mut first: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut found = BTreeMap::new();
-    for iteration in record.iterations.iter().filter(|one| one.outcome == perflab_model::Outcome::Ok) {
-        let slot = plan.slots.get(iteration.slot as usize).filter(|slot| !slot.warmup);
-        let Some((slot, case)) = slot.and_then(|slot| Some((slot, plan.case(slot.case)?))) else { continue };
-        let case = *first.entry(case.workload.as_str()).or_insert(slot.case);
-        found.insert((case, slot.boot, iteration.start), (iteration.start, iteration.end));
-    }
-    let untimed = untimed(record);
-    found.retain(|_, span| !untimed.contains(span));
-    found
-}
-
 /// Spans of a run that was imported in which several benchmarks ran: when one of them did is not known, so that it has the
 /// time of the whole run.
 fn untimed(record: &RunRecord) -> BTreeSet<Span> {
@@ -156,20 +103,6 @@ type Span = (Nanos, Nanos);
 fn holds(span: Span, name: &str, other: Span, of: &str) -> bool {
     let related = name.starts_with(of) || of.starts_with(name) || of == "duration" || name == "duration";
     !related && span.0 <= other.0 && other.1 <= span.1 && other.0 < other.1
-}
-
-/// The readings of a gauge, the growth of a counter; a counter that went back was reset.
-fn steps(column: &Column, data: &ColumnData, rows: &[usize]) -> Vec<f64> {
-    let values = rows.iter().filter_map(|row| number(data, *row));
-    match column.kind {
-        ColumnKind::Gauge => values.collect(),
-        ColumnKind::Counter => {
-            let known: Vec<f64> = values.collect();
-            let grown = known.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
-            grown.filter(|grown| *grown >= 0.0).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// Rows by the values of their key columns; one empty key where there is none.

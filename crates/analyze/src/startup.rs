@@ -1,8 +1,8 @@
 //! Starts of applications: what each way of reading ahead made of them, and whether the five shapes of 2007 hold today.
 //!
 //! In 2007 eight tests of a kernel module on OpenOffice said what reading ahead gains. Their figures stand in [`THEN`]; a
-//! shape holds here where the interval of a ratio of starts (Hodges and Lehmann) lies on its side of 1. Owns ways and shapes; refuses to
-//! measure, and to draw.
+//! shape holds here where the interval of a ratio of starts (Hodges and Lehmann) lies on its side of 1. Owns ways and
+//! shapes; refuses to measure, and to draw.
 
 mod shapes;
 mod then;

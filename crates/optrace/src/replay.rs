@@ -14,12 +14,6 @@ pub(crate) struct Replay {
     left: u64,
 }
 
-impl Default for Replay {
-    fn default() -> Self {
-        Self::new(0)
-    }
-}
-
 impl Replay {
     /// For a lane whose first stamp comes soon after `opened`.
     pub(crate) fn new(opened: u64) -> Self {

@@ -48,13 +48,13 @@ impl Writer {
     /// Writes what every lane has; whether that was anything.
     fn round(&mut self, shared: &Shared) -> bool {
         let mut wrote = false;
-        let mut lanes = shared.lanes();
+        let (mut lanes, mut next) = (shared.lanes(), std::mem::take(&mut self.next));
         for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
-            if at >= self.next.len() {
-                self.next.push((0, Replay::new(lane.opened)));
+            if at >= next.len() {
+                next.push((0, Replay::new(lane.opened)));
                 self.opened(lane.number, lane.thread);
             }
-            while self.chunk(at, lane) {
+            while next.get_mut(at).is_some_and(|next| self.chunk(next, lane)) {
                 wrote = true;
             }
             if let Some(kernel) = kernel {
@@ -63,24 +63,21 @@ impl Writer {
                 self.events(lane.number, &words);
             }
         }
+        self.next = next;
         wrote
     }
 
     /// Writes the lane's next chunk if it is full.
-    fn chunk(&mut self, at: usize, lane: &Lane) -> bool {
-        let Some((next, mut replay)) = self.next.get_mut(at).map(std::mem::take) else { return false };
+    fn chunk(&mut self, (next, replay): &mut (usize, Replay), lane: &Lane) -> bool {
         let mut closed = None;
-        let took = lane.take(next, |filled| {
+        lane.take(*next, |filled| {
             replay.chunk(filled.words.get(..filled.used).unwrap_or_default());
             closed = Some(filled.closed);
         });
-        if let Some(closed) = closed {
-            self.operations(lane.number, &mut replay.state, closed);
-        }
-        if let Some(slot) = self.next.get_mut(at) {
-            *slot = (if took { (next + 1) % lane.count() } else { next }, replay);
-        }
-        took
+        let Some(closed) = closed else { return false };
+        *next = (*next + 1) % lane.count();
+        self.operations(lane.number, &mut replay.state, closed);
+        true
     }
 
     /// A thread begins to record.

@@ -9,6 +9,7 @@ mod consume;
 mod context;
 mod exit;
 mod manifest;
+mod quantities;
 mod shipped;
 mod sides;
 mod verbs;

@@ -2,6 +2,8 @@
 //! monitor read. It refuses to pick the shortest of several iterations and readings that are of no benchmark's time;
 //! notes say what MMTests itself would print.
 
+use std::collections::BTreeSet;
+
 use indexmap::IndexMap;
 use perflab_stats::Better;
 
@@ -55,21 +57,21 @@ pub fn durations(comparison: &Comparison) -> Vec<PlainTable> {
 /// [readings](crate::monitor::readings).
 #[must_use]
 pub fn monitors(comparison: &Comparison, monitor: &str) -> Vec<PlainTable> {
-    let names: Vec<&str> = comparison.rows.iter().map(|row| row.workload.as_str()).collect();
+    let names: BTreeSet<&str> = comparison.rows.iter().map(|row| row.workload.as_str()).collect();
     let repeats = |name: &str| {
-        let of =
-            |ending: &&str| name.strip_suffix(ending).is_some_and(|benchmark| names.contains(&benchmark));
+        let of = |ending: &&str| name.strip_suffix(ending).is_some_and(|benchmark| names.contains(benchmark));
         name == WORKLOAD || OTHER_REPORTS.iter().any(of)
     };
     let rows = comparison.rows.iter().filter(|row| !repeats(&row.workload));
     let wanted = [("Amean", Statistic::Mean), ("Max", Statistic::Max)];
+    let notes: Vec<String> = theirs(monitor).map(String::from).into_iter().collect();
     let found = tables(rows, |row| row.workload.clone(), comparison, &wanted).into_iter();
-    found.map(|(table, _)| PlainTable { notes: theirs(monitor).collect(), ..table }).collect()
+    found.map(|(table, _)| PlainTable { notes: notes.clone(), ..table }).collect()
 }
 
 /// Where MMTests' own table of a monitor differs.
-fn theirs(monitor: &str) -> impl Iterator<Item = String> + use<> {
-    let text = match monitor {
+fn theirs(monitor: &str) -> Option<&'static str> {
+    Some(match monitor {
         "vmstat" => {
             "MMTests prints one column (--sub-heading), counts the first row too, which is of the time since the machine was started, and prints memory in MiB; here it is bytes"
         }
@@ -81,9 +83,8 @@ fn theirs(monitor: &str) -> impl Iterator<Item = String> + use<> {
         "proc-vmstat" => {
             "MMTests prints one column (--sub-heading), as growth from reading to reading also where it is a level (nr_…), with a first growth of 0 and without the last reading"
         }
-        _ => return None.into_iter(),
-    };
-    Some(text.to_owned()).into_iter()
+        _ => return None,
+    })
 }
 
 /// A table a benchmark, each with the most values that a side has in a row.

@@ -73,11 +73,14 @@ const UNKNOWN: &[(&str, &str)] = &[
 /// Benchmarks whose rows MMTests leaves in the order of the logs; those of others are by metric.
 const UNSORTED: [&str; 2] = ["netperf", "stream"];
 
-/// The entry with the longest fitting beginning decides for a benchmark.
-fn of_benchmark<'a>(table: &'a [(&str, &str)], benchmark: &str) -> impl Iterator<Item = &'a str> {
-    let fits = |(name, _): &&(&str, &str)| benchmark.starts_with(name);
-    let longest = table.iter().filter(fits).map(|(name, _)| name.len()).max();
-    table.iter().filter(move |(name, _)| Some(name.len()) == longest).map(|(_, metric)| *metric)
+/// The longest of these beginnings that a benchmark's name has: that one decides.
+fn longest<'a>(beginnings: impl Iterator<Item = &'a str>, benchmark: &str) -> Option<&'a str> {
+    beginnings.filter(|beginning| benchmark.starts_with(beginning)).max_by_key(|beginning| beginning.len())
+}
+
+fn of_benchmark<'a>(table: &'a [(&'a str, &'a str)], benchmark: &str) -> impl Iterator<Item = &'a str> {
+    let longest = longest(table.iter().map(|(name, _)| *name), benchmark);
+    table.iter().filter(move |(name, _)| Some(*name) == longest).map(|(_, metric)| *metric)
 }
 
 /// Whether MMTests' ratios are over this metric, where they are not over all.
@@ -103,8 +106,8 @@ impl Report {
         if let Some((.., decimals)) = ON_DEMAND.iter().find(on_demand) {
             return Report { kind: Multiops, direction: Some(Lower), decimals: Some(*decimals) };
         }
-        let fitting = REPORTS.iter().filter(|(name, ..)| benchmark.starts_with(name));
-        match fitting.max_by_key(|(name, ..)| name.len()) {
+        let longest = longest(REPORTS.iter().map(|(name, ..)| *name), benchmark);
+        match REPORTS.iter().find(|(name, ..)| Some(*name) == longest) {
             Some((_, kind, direction, decimals)) => {
                 Report { kind: *kind, direction: Some(*direction), decimals: Some(*decimals) }
             }

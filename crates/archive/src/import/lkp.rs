@@ -143,12 +143,10 @@ fn result(
     if !feeds.is_empty() {
         missing(path, &mut story);
     }
-    let orders_file = member(path, "orders");
-    let found = if page.is_none() && feeds.is_empty() && orders_file.is_none() {
-        page_size::assumed().bytes
-    } else {
-        page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story)
-    };
+    let orders = member(path, "orders");
+    // Nothing depends on it where there is no log of slabs or pages.
+    let asked = page.is_some() || !feeds.is_empty() || orders.is_some();
+    let page = asked.then(|| page_size::settle(page, &feeds.iter().collect::<Vec<_>>(), &mut story));
     let (values, read) = (report.values.len() as u64, time.values.len() as u64);
     papers.took(path, "job.yaml", "facts", job.0.len() as u64, None);
     papers.took(path, "fsmark", "samples", values, (values == 0).then_some("it has no line of results"));
@@ -158,8 +156,8 @@ fn result(
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
     lkp_stats::beside(path, boot, &mut story)?;
     machine(&mut story, &job, &feeds, span);
-    if let Some(file) = orders_file {
-        feeds.insert(0, orders::open(&file, found)?);
+    if let Some((file, page)) = orders.zip(page) {
+        feeds.insert(0, orders::open(&file, page)?);
     }
     Ok((story, feeds))
 }

@@ -70,8 +70,6 @@ pub(crate) struct PageSize {
 
 /// Decides the page size of a run and writes it into its story: what was told, else what the rows fit,
 /// else 4096 with a warning.
-///
-/// A result without a log of slabs or pages settles nothing: see [`assumed`].
 pub(crate) fn settle(told: Option<PageSize>, feeds: &[&Feed], story: &mut Story) -> u64 {
     let of_rows = |feed: &&Feed| {
         let source = format!("how many objects fill a slab in {}", feed.took().name());
@@ -84,12 +82,8 @@ pub(crate) fn settle(told: Option<PageSize>, feeds: &[&Feed], story: &mut Story)
             "say --page-size where the machine had another one".into(),
         ));
     }
+    let assumed = || PageSize { bytes: KNOWN[0], source: "assumed".into() };
     let PageSize { bytes, source } = known.unwrap_or_else(assumed);
     story.facts.add("memory.page_size", i64::try_from(bytes).unwrap_or(i64::MAX), &source);
     bytes
-}
-
-/// What is taken where nothing says it.
-pub(crate) fn assumed() -> PageSize {
-    PageSize { bytes: KNOWN[0], source: "assumed".into() }
 }

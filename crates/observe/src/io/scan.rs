@@ -39,12 +39,12 @@ pub fn lies_on_a_disk(place: &Path) -> Result<(), ScanError> {
     below(&Mounts::read(), place).map(drop)
 }
 
-/// The mount that a place belongs to, and the disk below.
-fn below<'a>(mounts: &'a Mounts, place: &Path) -> Result<(&'a Mount, Device), ScanError> {
-    fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
+/// The mount that a place belongs to, the disk below, and the number of the place.
+fn below<'a>(mounts: &'a Mounts, place: &Path) -> Result<(&'a Mount, Device, u64), ScanError> {
+    let about = fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
     let mount = mounts.under(place);
     let kind = mount.map_or("no mount", |mount| mount.kind.as_str());
-    let found = mount.and_then(|mount| Some((mount, mounts::disk(mount)?)));
+    let found = mount.and_then(|mount| Some((mount, mounts::disk(mount)?, about.ino())));
     found.ok_or_else(|| ScanError::NoDisk { place: place.into(), kind: kind.into() })
 }
 
@@ -55,9 +55,8 @@ fn below<'a>(mounts: &'a Mounts, place: &Path) -> Result<(&'a Mount, Device), Sc
 /// A place that is not there, or on no disk.
 pub fn scan(recording: &mut IoRecording, place: &Path) -> Result<(), ScanError> {
     let mounts = Mounts::read();
-    let (mount, now) = below(&mounts, place)?;
-    let about = fs::metadata(place).map_err(|source| ScanError::Place { place: place.into(), source })?;
-    let mut files = vec![look_at(mount.device, about.ino(), place)];
+    let (mount, now, inode) = below(&mounts, place)?;
+    let mut files = vec![look_at(mount.device, inode, place)];
     walk_all(place, &mut |inode, path| {
         files.push(look_at(mount.device, inode, path));
         true

@@ -7,7 +7,7 @@ use perflab_analyze::{
     mmtests, recap,
 };
 use perflab_model::Outcome;
-use perflab_present::table;
+use perflab_present::table::{self, Format};
 
 use crate::arguments::{self, StyleName};
 use crate::context::Context;
@@ -38,20 +38,7 @@ fn text(
 ) -> anyhow::Result<String> {
     let (format, width, colour) = (context.format, context.width, context.colour);
     Ok(match wanted.style {
-        StyleName::Mmtests if wanted.monitor.as_deref() == Some("duration") => {
-            table::mmtests::render_plain(&mmtests::durations(comparison), format)?
-        }
-        StyleName::Mmtests if wanted.monitor.is_some() => {
-            let monitor = wanted.monitor.as_deref().unwrap_or_default();
-            table::mmtests::render_plain(&mmtests::monitors(comparison, monitor), format)?
-        }
-        StyleName::Mmtests if wanted.ratio => {
-            table::mmtests::render_ratios(&mmtests::ratios(comparison), format)?
-        }
-        StyleName::Mmtests => {
-            let tables = mmtests::tables(comparison, statistics);
-            table::mmtests::render_stats(&tables, wanted.significance, format)?
-        }
+        StyleName::Mmtests => as_mmtests(wanted, comparison, statistics, format)?,
         StyleName::Lkp => table::render_lkp(&lkp::tables(comparison), format)?,
         StyleName::Benchstat => table::render_benchstat(&benchstat::tables(comparison), format)?,
         StyleName::Perflab if wanted.ratio => table::render_recap(&recap(comparison), format, width)?,
@@ -60,6 +47,22 @@ fn text(
         }
         StyleName::Perflab => table::render(comparison, format, width, colour)?,
     })
+}
+
+fn as_mmtests(
+    wanted: &arguments::Compare,
+    comparison: &Comparison,
+    statistics: &[Statistic],
+    format: Format,
+) -> anyhow::Result<String> {
+    use table::mmtests::{render_plain, render_ratios, render_stats};
+    let text = match wanted.monitor.as_deref() {
+        Some("duration") => render_plain(&mmtests::durations(comparison), format)?,
+        Some(monitor) => render_plain(&mmtests::monitors(comparison, monitor), format)?,
+        None if wanted.ratio => render_ratios(&mmtests::ratios(comparison), format)?,
+        None => render_stats(&mmtests::tables(comparison, statistics), wanted.significance, format)?,
+    };
+    Ok(text)
 }
 
 fn statistics(wanted: &arguments::Compare) -> Result<Vec<Statistic>, Usage> {

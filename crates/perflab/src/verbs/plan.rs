@@ -2,12 +2,12 @@
 
 use perflab_analyze::ahead::{Ahead, Aim, Wanted};
 use perflab_analyze::{Options, Side, ahead};
-use perflab_model::Nanos;
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::history as arguments;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::quantities;
 use crate::sides;
 
 /// Boots and iterations that a wanted precision costs.
@@ -41,8 +41,8 @@ fn goal(wanted: &arguments::Plan) -> Result<Wanted, Usage> {
     if size <= 0.0 {
         return Err(Usage::new("a goal of 0 % needs infinitely many repetitions", "write 1%"));
     }
-    let cost = Nanos::parse(&wanted.boot_cost).map_err(|error| Usage::new(error.to_string(), "write 60s"))?;
-    Ok(Wanted { size, aim, boot_cost: cost, iterations: wanted.iterations })
+    let boot_cost = quantities::time("--boot-cost", &wanted.boot_cost)?;
+    Ok(Wanted { size, aim, boot_cost, iterations: wanted.iterations })
 }
 
 fn grid(planned: &[Ahead]) -> Grid {

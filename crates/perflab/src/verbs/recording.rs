@@ -4,10 +4,11 @@
 use std::ffi::OsString;
 
 use perflab_archive::RunDir;
-use perflab_model::{Nanos, Status, Study};
+use perflab_model::{Status, Study};
 
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::quantities;
 use crate::verbs::written::{self, Written};
 
 /// A command, or a stretch of time, that an instrument records.
@@ -89,19 +90,15 @@ fn subject(command: &[OsString]) -> String {
 
 /// A time with its unit, as a study wants it.
 pub fn time(option: &str, text: &str) -> Result<String, Usage> {
-    match Nanos::parse(text) {
-        Ok(_) => Ok(text.trim().to_owned()),
-        Err(error) => Err(Usage::new(format!("{option}: {error}"), "for example 100ms or 60s")),
-    }
+    quantities::time(option, text)?;
+    Ok(text.trim().to_owned())
 }
 
 /// The command as a workload; waiting, where there is none.
 fn definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<String> {
     let words = match (command, duration) {
         ([], Some(duration)) => {
-            time("--for", duration)?;
-            let seconds = Nanos::parse(duration).map(Nanos::seconds).unwrap_or_default();
-            vec!["sleep".to_owned(), seconds.to_string()]
+            vec!["sleep".to_owned(), quantities::time("--for", duration)?.seconds().to_string()]
         }
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
         (command, _) => words(command)?,

@@ -16,7 +16,6 @@ pub use once::once;
 
 /// What one start prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
-const METRICS: &str = "\n[[metric]]";
 
 /// Measures starts, and compares the ways.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
@@ -100,7 +99,7 @@ fn definition(wanted: &Startup) -> Result<String, Usage> {
     );
     text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
     text += &choice("prefetch", "none", &["none", "sync", "async", "staged"], "how it is read ahead");
-    text += METRICS;
-    text += APPLICATION_START.split_once(METRICS).map_or("", |(_, metrics)| metrics);
+    let metrics = APPLICATION_START.find("\n[[metric]]").and_then(|at| APPLICATION_START.get(at..));
+    text += metrics.unwrap_or_default();
     Ok(text)
 }

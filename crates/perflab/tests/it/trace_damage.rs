@@ -6,7 +6,7 @@ use std::process::Command;
 
 use optrace::{MOST_DEPTH, MOST_NUMBERS, Options, Trace, Words};
 
-use crate::laboratory::{Laboratory, Said, said};
+use crate::laboratory::{Laboratory, Said, said, skip};
 
 /// The trace of a load that wrote it by itself.
 fn trace(laboratory: &Laboratory, operations: &str) -> PathBuf {
@@ -218,6 +218,9 @@ fn refused(laboratory: &Laboratory, arguments: &[&str]) -> Said {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn where_perf_events_are_refused_the_setting_is_named() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("where_perf_events_are_refused_the_setting_is_named", "there is no python3");
+    }
     let laboratory = Laboratory::new();
     let load = ["perflab", "load", "drv_rand_ops", "3000", "intsrt"];
     let said = refused(&laboratory, &[&["trace", "run", "--label", "blind", "--"], &load[..]].concat());

@@ -123,12 +123,9 @@ fn named_by_its_end(text: &str, separator: char) -> Option<Counter> {
         fields.get(*begin).is_some_and(|value| is_value(value)) && is_none(begin + 1) && is_none(begin + 2)
     })?;
     let last = fields.get(end.checked_sub(1)?)?;
-    let name = fields.get(begin + 2..if last.ends_with('%') { end - 1 } else { end })?;
-    let name = name.join(&separator.to_string());
-    let head = fields.get(..begin + 2)?;
-    let tail = fields.get(begin + 2 + name.matches(separator).count() + 1..)?;
-    let whole: Vec<&str> = head.iter().copied().chain([name.as_str()]).chain(tail.iter().copied()).collect();
-    fields_of(&whole)
+    let end = if last.ends_with('%') { end - 1 } else { end };
+    let name = fields.get(begin + 2..end)?.join(&separator.to_string());
+    fields_of(&[fields.get(..begin + 2)?, &[name.as_str()], fields.get(end..)?].concat())
 }
 
 fn json(text_: &str) -> Result<Counter, String> {

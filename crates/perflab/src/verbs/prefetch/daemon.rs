@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use perflab_model::Nanos;
 use perflab_prefetch::daemon::{Lists, Settings, Worth};
 use perflab_prefetch::{Store, store};
 
@@ -11,6 +10,7 @@ use super::replay::{mode, order, size};
 use crate::arguments::prefetch::Daemon;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::quantities::time;
 use crate::verbs::run;
 
 /// The unit that is shipped.
@@ -54,10 +54,6 @@ fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
         memory: size("--memory", wanted.memory.as_deref())?,
         rate: size("--io", wanted.io.as_deref())?,
     })
-}
-
-fn time(option: &str, text: &str) -> Result<Nanos, Usage> {
-    Nanos::parse(text).map_err(|error| Usage::new(format!("{option}: {error}"), "for example 50ms or 2s"))
 }
 
 /// Programs as the kernel will name them: found as the shell finds them, without links; folders too. What is not there yet

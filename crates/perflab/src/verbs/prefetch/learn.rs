@@ -15,14 +15,14 @@ use perflab_prefetch::{Start, Store, store};
 use crate::arguments::prefetch::Learn;
 use crate::context::Context;
 use crate::exit::Usage;
+use crate::quantities;
 
 /// How often a program without tracing is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Runs a program, and remembers what it read.
 pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result<ExitCode> {
-    let limit = Nanos::parse(&wanted.duration)
-        .map_err(|error| Usage::new(format!("--for: {error}"), "for example 15s"))?;
+    let limit = quantities::time("--for", &wanted.duration)?;
     let (word, _) =
         wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
     let program = store::program(word)?;

@@ -8,7 +8,6 @@ mod view;
 use std::io::IsTerminal;
 
 use perflab_analyze::slab::{self, ShowOptions};
-use perflab_model::Nanos;
 use perflab_present::slab as present;
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -16,12 +15,12 @@ use self::live::Live;
 use super::{output, show};
 use crate::arguments::slab::Top;
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
+use crate::quantities;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
 pub fn top(context: &Context, wanted: &Top) -> anyhow::Result<Exit> {
-    let every = Nanos::parse(&wanted.every);
-    let every = every.map_err(|error| Usage::new(format!("--every: {error}"), "for example 1s"))?;
+    let every = quantities::time("--every", &wanted.every)?;
     if !rustix::process::geteuid().is_root() {
         return totals(context);
     }

@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
 use crate::exit::{Exit, NeverStarted, Usage};
+use crate::quantities;
 use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
@@ -174,8 +175,7 @@ impl Subject {
     /// A command that is started as it is.
     pub fn new(command: &[OsString], until: &str, limit: &str) -> anyhow::Result<Self> {
         let until: Until = until.parse().map_err(|error| super::usage(&error))?;
-        let limit = Nanos::parse(limit)
-            .map_err(|error| Usage::new(format!("--limit: {error}"), "for example 120s"))?;
+        let limit = quantities::time("--limit", limit)?;
         let program = store::program(command.first().context("no command")?)?;
         until.check()?;
         Ok(Subject { command: command.into(), program, inside: None, until, limit })

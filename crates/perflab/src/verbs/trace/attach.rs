@@ -10,7 +10,6 @@ use anyhow::Context as _;
 use optrace::{Mark, StampCost, Stamps, Words};
 use perflab_archive::import::{Watched, import_watched};
 use perflab_conduct::Stop;
-use perflab_model::Nanos;
 use perflab_observe::probes::{Attached, Cost, Place, Program, What, cost};
 
 use super::places::Places;
@@ -18,6 +17,7 @@ use super::record::say_told;
 use crate::arguments::trace::Attach;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::quantities;
 use crate::verbs::{recording, run};
 
 /// How often what the kernel told is taken out of its buffers.
@@ -34,8 +34,8 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
         return Err(Usage::new("nothing says what an operation is", hint).into());
     }
     let places = Places::find(&program, &wanted.operation, &wanted.span)?;
-    let limit = wanted.duration.as_deref().map(|text| recording::time("--for", text)).transpose()?;
-    let limit = limit.and_then(|text| Nanos::parse(&text).ok()).map(|nanos| Duration::from_nanos(nanos.0));
+    let limit = wanted.duration.as_deref().map(|text| quantities::time("--for", text)).transpose()?;
+    let limit = limit.map(Duration::from);
     let cost = cost(&context.root)?;
     let stop = run::stop_on_interrupt()?;
     let mut subject = Subject::of(wanted)?;

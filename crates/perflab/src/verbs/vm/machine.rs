@@ -4,10 +4,11 @@ use std::path::Path;
 
 use perflab_conduct::kernel;
 use perflab_conduct::machine::{Disk, Machine, Node, RootKind, Wish};
-use perflab_model::{Bytes, Nanos};
+use perflab_model::Bytes;
 
 use crate::arguments::vm::{AcceleratorName, Boot};
 use crate::exit::Usage;
+use crate::quantities;
 
 /// The machine that the user describes.
 pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
@@ -31,7 +32,8 @@ pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
         AcceleratorName::Tcg => Wish::Tcg,
     };
     machine.model = wanted.cpu_model.clone();
-    machine.boot_within = wanted.boot_within.as_deref().map(time).transpose()?;
+    let boot_within = wanted.boot_within.as_deref();
+    machine.boot_within = boot_within.map(|text| quantities::time("--boot-within", text)).transpose()?;
     machine.pin = wanted.pin.clone();
     machine.huge_pages = wanted.huge_pages.as_deref().map(size).transpose()?;
     machine.disks = wanted.disk.iter().map(|text| disk(text)).collect::<Result<Vec<_>, _>>()?;
@@ -43,11 +45,6 @@ fn name_of(kernel: &str) -> String {
     let base =
         Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
-}
-
-fn time(text: &str) -> Result<Nanos, Usage> {
-    Nanos::parse(text)
-        .map_err(|error| Usage::new(format!("--boot-within: {error}"), "write, for example, 90s"))
 }
 
 fn size(text: &str) -> Result<Bytes, Usage> {

@@ -1,0 +1,11 @@
+//! Times as options give them: one place where a wrong one becomes an error that names its option.
+
+use perflab_model::Nanos;
+
+use crate::exit::Usage;
+
+/// `100ms`, given to this option.
+pub fn time(option: &str, text: &str) -> Result<Nanos, Usage> {
+    let wrong = |error| Usage::new(format!("{option}: {error}"), "for example 100ms or 60s");
+    Nanos::parse(text).map_err(wrong)
+}
