@@ -118,6 +118,7 @@ impl Feed {
 
     fn say_how_it_is_timed(&mut self) {
         let note = match (self.ahead.len(), self.timed) {
+            (0, _) if self.ticks.took().refused.is_some() => return,
             (0, _) => "it is empty: there is no dump in it",
             (2.., false) => "its dumps carry no `time:`: they stand at 0, 1, 2 ... s, which is their number",
             (1, false) => "its dump carries no `time:`",

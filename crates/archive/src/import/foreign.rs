@@ -9,6 +9,7 @@ use perflab_model::io::IoRecording;
 use perflab_model::record::Advice;
 use perflab_model::{Bytes, What};
 
+use super::took::first_refused;
 use super::{Kind, Source, Took};
 use crate::at_once::AtOnce;
 use crate::{Archive, ArchiveError, RunDir, new_run_id};
@@ -122,6 +123,9 @@ fn begin(
 }
 
 fn unreadable(path: &Path, took: &[Took]) -> ArchiveError {
+    if let Some(refused) = first_refused(took) {
+        return refused;
+    }
     let first = took.iter().find_map(|took| Some((&took.file, took.unusable.first()?)));
     first.map_or_else(
         || nothing(path),

@@ -1,5 +1,6 @@
 //! The kinds of foreign results, and which one a path is.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -115,7 +116,7 @@ impl Kind {
     /// # Errors
     /// It is not there, or looks like nothing that is known.
     pub fn guess(path: &Path) -> Result<Kind, ArchiveError> {
-        let found = std::fs::metadata(path).map_err(ArchiveError::io("read", path))?;
+        let found = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if found.is_file() {
             if let Some(kind) = blocks::guess(path) {
                 return Ok(kind);
@@ -126,6 +127,11 @@ impl Kind {
                 None => Err(ArchiveError::foreign(path, None, none_of_them())),
             };
         }
+        if !found.is_dir() {
+            let reason = "it is a pipe, a socket or a device: write what it gives to a file, and import that";
+            return Err(ArchiveError::foreign(path, None, reason));
+        }
+        fs::read_dir(path).map_err(ArchiveError::io("read", path))?;
         folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
     }
 
@@ -172,10 +178,11 @@ fn folder(path: &Path) -> Option<Kind> {
 
 /// Why a folder is none of the kinds.
 fn strange(path: &Path) -> String {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let inner = entries.map(|entry| entry.path()).find(|entry| match entry.is_dir() {
         true => folder(entry).is_some(),
-        false => matches!(tools::guess(entry), Ok(Some(_))),
+        // A pipe would be waited for.
+        false => entry.is_file() && matches!(tools::guess(entry), Ok(Some(_))),
     });
     if let Some(result) = inner {
         return format!("it holds results and is none: import them one by one, such as {}", result.display());

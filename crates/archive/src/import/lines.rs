@@ -1,7 +1,8 @@
 //! A file line by line, unpacked on the way. Owns what keeps a hostile file from costing more than a long
-//! one: lines are cut at a length, and a file that grows beyond reason while it is unpacked is refused.
+//! one: lines are cut at a length, and a file that grows beyond reason while it is unpacked is refused. Of a file among
+//! others that the system does not let be read, it says why, and has no lines.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -34,10 +35,13 @@ pub(crate) struct Line<'a> {
     pub(crate) whole: bool,
 }
 
+/// What is read, unpacked.
+type Reader = Box<dyn BufRead + Send>;
+
 /// The lines of one file.
 pub(crate) struct Lines {
     path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
+    reader: Reader,
     /// Bytes of the line that was given last and is still held by the reader.
     shown: usize,
     bytes: Vec<u8>,
@@ -46,28 +50,29 @@ pub(crate) struct Lines {
     unpacked: u64,
     limit: u64,
     broken: Option<String>,
+    /// Whether it is one of several, so that what cannot be read of it costs itself only.
+    among: bool,
+    refused: Option<String>,
 }
 
 impl Lines {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
-        let size = file.metadata().map_or(0, |found| found.len());
-        let mut file = BufReader::with_capacity(64 * 1024, file);
-        let head = file.fill_buf().map_err(ArchiveError::io("read", path))?;
-        let begins = |magic| head.starts_with(magic);
-        let (gzip, xz, zstd) = (begins(GZIP), begins(XZ), begins(ZSTD));
-        let unpacking: Box<dyn Read + Send> = match () {
-            () if gzip => Box::new(MultiGzDecoder::new(file)),
-            () if xz => Box::new(XzReader::new(file, true)),
-            () if zstd => Box::new(Decoder::with_buffer(file).map_err(ArchiveError::io("unpack", path))?),
-            () => return Ok(Lines::of(path, Box::new(file), u64::MAX)),
+        let (reader, limit) = opened(path).map_err(ArchiveError::io("read", path))?;
+        Ok(Lines::of(path, reader, limit))
+    }
+
+    /// The lines of a file that is one of several. One that the system does not let be read has none, and says
+    /// [why](Lines::refused).
+    pub(crate) fn among(path: &Path) -> Self {
+        let (reader, limit, refused) = match regular(path).and_then(|()| opened(path)) {
+            Ok((reader, limit)) => (reader, limit, None),
+            Err(error) => (Box::new(io::empty()) as Reader, 0, Some(error.to_string())),
         };
-        let unpacked = BufReader::with_capacity(64 * 1024, unpacking);
-        Ok(Lines::of(path, Box::new(unpacked), ALWAYS.max(size.saturating_mul(RATIO))))
+        Lines { among: true, refused, ..Lines::of(path, reader, limit) }
     }
 
     /// Lines from anywhere; `path` is for messages, `limit` what it may come to in bytes.
-    pub(crate) fn of(path: &Path, reader: Box<dyn BufRead + Send>, limit: u64) -> Self {
+    pub(crate) fn of(path: &Path, reader: Reader, limit: u64) -> Self {
         let (bytes, lossy) = (Vec::new(), String::new());
         Lines {
             path: path.into(),
@@ -79,6 +84,8 @@ impl Lines {
             unpacked: 0,
             limit,
             broken: None,
+            among: false,
+            refused: None,
         }
     }
 
@@ -90,6 +97,11 @@ impl Lines {
     /// Why the file ended before its end, if it did.
     pub(crate) fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
+    }
+
+    /// Why the system did not let the file be read, if it did not.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// The next line; nothing at the end. A packed file that breaks off ends there, see [`Lines::broken`].
@@ -151,6 +163,10 @@ impl Lines {
                 self.broken = Some(format!("it breaks off after line {}: {error}", self.number));
                 Ok(!self.bytes.is_empty())
             }
+            Err(error) if self.among => {
+                self.broken = Some(format!("it cannot be read after line {}: {error}", self.number));
+                Ok(false)
+            }
             Err(error) => Err(ArchiveError::io("read", &self.path)(error)),
         }
     }
@@ -186,6 +202,42 @@ impl Lines {
             }
         }
         Ok(passed)
+    }
+}
+
+/// A file, unpacked on the way, and what it may come to in bytes.
+fn opened(path: &Path) -> io::Result<(Reader, u64)> {
+    let file = File::open(path)?;
+    let size = file.metadata().map_or(0, |found| found.len());
+    let mut file = BufReader::with_capacity(64 * 1024, file);
+    let head = file.fill_buf()?;
+    let begins = |magic| head.starts_with(magic);
+    let (gzip, xz, zstd) = (begins(GZIP), begins(XZ), begins(ZSTD));
+    let unpacking: Box<dyn Read + Send> = match () {
+        () if gzip => Box::new(MultiGzDecoder::new(file)),
+        () if xz => Box::new(XzReader::new(file, true)),
+        () if zstd => Box::new(Decoder::with_buffer(file)?),
+        () => return Ok((Box::new(file), u64::MAX)),
+    };
+    let unpacked = BufReader::with_capacity(64 * 1024, unpacking);
+    Ok((Box::new(unpacked), ALWAYS.max(size.saturating_mul(RATIO))))
+}
+
+/// That it is a file: a pipe would be waited for, and a device need not end.
+fn regular(path: &Path) -> io::Result<()> {
+    let kind = fs::metadata(path).map_err(|error| pointed(path, error))?.file_type();
+    match kind {
+        _ if kind.is_file() => Ok(()),
+        _ if kind.is_dir() => Err(io::Error::other("it is a folder")),
+        _ => Err(io::Error::other("it is a pipe, a socket or a device")),
+    }
+}
+
+/// Where a link points that cannot be followed.
+pub(crate) fn pointed(path: &Path, error: io::Error) -> io::Error {
+    match fs::read_link(path) {
+        Ok(place) => io::Error::new(error.kind(), format!("it is a link to {}: {error}", place.display())),
+        Err(_) => error,
     }
 }
 

@@ -9,7 +9,7 @@ use perflab_model::{Cell, Nanos, Value};
 use super::feed::Feed;
 use super::format::Ticks;
 use super::job::{Job, ResultPath};
-use super::lines::Lines;
+use super::lines::{Lines, pointed};
 use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
@@ -18,7 +18,7 @@ use super::session::Session;
 use super::slabinfo::Slabinfo;
 use super::slabinfo_tool::SlabinfoTool;
 use super::story::Story;
-use super::took::{Read, Took};
+use super::took::{Read, Took, first_refused};
 use super::tools::lkp_stats;
 use super::{Kind, Options, Source, dump, fsmark, orders, timed};
 use crate::ArchiveError;
@@ -46,19 +46,43 @@ pub(crate) fn looks(path: &Path) -> bool {
 
 /// The results of a folder: itself, or those that are numbered 0, 1, 2 in it.
 fn runs(path: &Path) -> Vec<PathBuf> {
-    if MEMBERS.iter().any(|name| member(path, name).is_some()) {
-        return vec![path.into()];
+    match is_run(path) {
+        true => vec![path.into()],
+        false => numbered(path).into_iter().filter(|run| is_run(run)).collect(),
     }
+}
+
+/// The numbered runs of a result root of which nothing can be read.
+fn lost(path: &Path) -> Vec<Took> {
+    let none = |run: PathBuf| {
+        let reason = std::fs::read_dir(&run).map_err(|error| pointed(&run, error)).err();
+        let reason =
+            reason.map_or_else(|| "no file of a run of lkp's is in it".into(), |error| error.to_string());
+        Took::refused(&run, reason)
+    };
+    let runs = if is_run(path) { Vec::new() } else { numbered(path) };
+    runs.into_iter().filter(|run| !is_run(run)).map(none).collect()
+}
+
+/// The file of that name, packed or not. What has the name and is no file is found where there is none.
+fn member(path: &Path, name: &str) -> Option<PathBuf> {
+    let places = [path.join(name), path.join(format!("{name}.gz"))];
+    let file = places.iter().find(|file| file.is_file());
+    file.or_else(|| places.iter().find(|file| file.symlink_metadata().is_ok())).cloned()
+}
+
+/// Whether there is a file of lkp's in a folder.
+fn is_run(path: &Path) -> bool {
+    MEMBERS.iter().filter_map(|name| member(path, name)).any(|file| file.is_file())
+}
+
+/// The numbered runs in a folder, whether they can be read or not.
+fn numbered(path: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
     let mut found: Vec<(u32, PathBuf)> = entries.filter_map(|path| Some((number(&path)?, path))).collect();
-    found.retain(|(_, path)| MEMBERS.iter().any(|name| member(path, name).is_some()));
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
-}
-
-fn member(path: &Path, name: &str) -> Option<PathBuf> {
-    [path.join(name), path.join(format!("{name}.gz"))].into_iter().find(|file| file.is_file())
 }
 
 /// The small files of a folder.
@@ -72,7 +96,11 @@ impl Papers {
     /// Reads a text and keeps it; empty where it is not there.
     fn text(&mut self, path: &Path, name: &str, of_benchmark: bool) -> Result<String, ArchiveError> {
         let Some(file) = member(path, name) else { return Ok(String::new()) };
-        let mut lines = Lines::open(&file)?;
+        let mut lines = Lines::among(&file);
+        if let Some(reason) = lines.refused() {
+            self.took.push(Took::refused(&file, reason));
+            return Ok(String::new());
+        }
         let mut text = String::new();
         while let Some(line) = lines.next()? {
             text.push_str(line.text);
@@ -90,6 +118,9 @@ impl Papers {
 
     fn took(&mut self, path: &Path, name: &str, became: &'static str, read: u64, missing: Option<&str>) {
         let Some(file) = member(path, name) else { return };
+        if self.took.iter().any(|took| took.file == file) {
+            return;
+        }
         let mut took = Took::of(&file, became);
         (0..read).for_each(|_| took.count(0, Read::Used));
         missing.into_iter().for_each(|note| took.note(note));
@@ -114,8 +145,9 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
         }
     }
     let mut story = whole.unwrap_or_default();
+    story.took.extend(lost(path));
     if feeds.iter().all(Feed::is_over) && story.results.is_empty() {
-        return Err(ArchiveError::foreign(path, None, nothing(&feeds)));
+        return Err(nothing(path, &story, &feeds));
     }
     story.notes.dedup();
     Ok(Box::new(Session::new(Kind::Lkp, path, options, story, feeds)))
@@ -154,7 +186,7 @@ fn result(
     let span = span(&report, &feeds);
     benchmark(report, time, span, boot, &mut story.results);
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
-    lkp_stats::beside(path, boot, &mut story)?;
+    lkp_stats::beside(path, boot, &mut story);
     machine(&mut story, &job, &feeds, span);
     if let Some((file, page)) = orders.zip(page) {
         feeds.insert(0, orders::open(&file, page)?);
@@ -162,25 +194,30 @@ fn result(
     Ok((story, feeds))
 }
 
-fn nothing(feeds: &[Feed]) -> String {
+/// Why there is nothing in it.
+fn nothing(path: &Path, story: &Story, feeds: &[Feed]) -> ArchiveError {
+    let took: Vec<Took> = feeds.iter().map(Feed::took).chain(story.took.iter().cloned()).collect();
     let empty: Vec<String> = feeds.iter().map(|feed| feed.took().name()).collect();
-    match empty.is_empty() {
-        true => "there is no slabinfo, slabinfo_tool, meminfo, orders or fsmark in it".into(),
-        false => format!("its logs are empty: {}", empty.join(", ")),
-    }
+    first_refused(&took).unwrap_or_else(|| {
+        let reason = match empty.is_empty() {
+            true => "there is no slabinfo, slabinfo_tool, meminfo, orders or fsmark in it".into(),
+            false => format!("its logs are empty: {}", empty.join(", ")),
+        };
+        ArchiveError::foreign(path, None, reason)
+    })
 }
 
 /// The logs that are there.
 fn logs(path: &Path, page: Option<&PageSize>, kernel: Option<&str>) -> Result<Vec<Feed>, ArchiveError> {
     let mut logs: Vec<Box<dyn Ticks>> = Vec::new();
     if let Some(file) = member(path, "slabinfo") {
-        logs.push(Box::new(Log::open(&file, Slabinfo::new(page.cloned(), kernel))?));
+        logs.push(Box::new(Log::among(&file, Slabinfo::new(page.cloned(), kernel))));
     }
     if let Some(file) = member(path, "slabinfo_tool") {
-        logs.push(Box::new(Log::open(&file, SlabinfoTool)?));
+        logs.push(Box::new(Log::among(&file, SlabinfoTool)));
     }
     if let Some(file) = member(path, "meminfo") {
-        logs.push(Box::new(Log::open(&file, Meminfo::default())?));
+        logs.push(Box::new(Log::among(&file, Meminfo::default())));
     }
     logs.into_iter().map(Feed::open).collect()
 }

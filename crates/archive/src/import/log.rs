@@ -43,6 +43,11 @@ impl<F: Format> Log<F> {
         Ok(Log::of(Lines::open(path)?, format))
     }
 
+    /// A log among other files, which cannot stop them from being read.
+    pub(crate) fn among(path: &Path, format: F) -> Self {
+        Log::of(Lines::among(path), format)
+    }
+
     pub(crate) fn of(lines: Lines, format: F) -> Self {
         let took = Took::of(lines.path(), F::SERIES);
         Log { lines, format, took, open: None, over: false, headless: false, begun: None }
@@ -143,10 +148,7 @@ impl<F: Format> Log<F> {
 
     /// Notes that can only be made at the end.
     fn end(&mut self) {
-        if let Some(reason) = self.lines.broken() {
-            let reason = reason.to_owned();
-            self.took.note(reason);
-        }
+        self.took.ended(&self.lines);
         self.format.remark().into_iter().for_each(|remark| self.took.note(remark));
         if std::mem::take(&mut self.headless) {
             self.took

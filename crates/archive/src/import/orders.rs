@@ -22,7 +22,7 @@ const LONGEST: usize = 1024;
 
 /// The file as rows of `slab-caches`.
 pub(crate) fn open(path: &Path, page: u64) -> Result<Feed, ArchiveError> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::among(path);
     let (mut took, mut rows) = (Took::of(path, "slab-caches"), Vec::new());
     while let Some(line) = lines.next()? {
         let number = line.number;
@@ -34,7 +34,7 @@ pub(crate) fn open(path: &Path, page: u64) -> Result<Feed, ArchiveError> {
             took.count(number, read);
         }
     }
-    lines.broken().into_iter().for_each(|reason| took.note(reason));
+    took.ended(&lines);
     took.ticks = 1;
     Ok(Feed::fixed("slab-caches", "/sys/kernel/slab/*/order", column::slab_caches(), rows, took))
 }

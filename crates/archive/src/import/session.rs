@@ -198,7 +198,9 @@ fn warnings(took: &[Took], root: &Path) -> Vec<What> {
         message: format!("{}: {note}", among(&files)),
         advice: "take it into account when reading this run".into(),
     };
-    took.iter().filter_map(|took| unusable(took, root)).chain(notes.into_iter().map(note)).collect()
+    let refused = took.iter().filter_map(|took| refused(took, root));
+    let unusable = took.iter().filter_map(|took| unusable(took, root));
+    refused.chain(unusable).chain(notes.into_iter().map(note)).collect()
 }
 
 /// The path of a file within what is imported.
@@ -213,6 +215,12 @@ fn among(files: &[String]) -> String {
         [first, second, _, ..] => format!("{first}, {second} and {} more", files.len() - 2),
         _ => files.join(", "),
     }
+}
+
+fn refused(took: &Took, root: &Path) -> Option<What> {
+    let reason = took.refused.as_ref()?;
+    let message = format!("{} cannot be read: {reason}; nothing of it is in this run", within(took, root));
+    Some(What::Warning { message, advice: "import again once it can be, for what it holds".into() })
 }
 
 fn unusable(took: &Took, root: &Path) -> Option<What> {

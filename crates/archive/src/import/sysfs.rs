@@ -110,7 +110,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
 /// The list of caches in a copied root.
 fn listed(path: &Path, page: Option<PageSize>) -> Result<Option<Feed>, ArchiveError> {
     let file = path.join("proc/slabinfo");
-    let log = file.is_file().then(|| Log::open(&file, Slabinfo::new(page, None))).transpose()?;
+    let log = file.is_file().then(|| Log::among(&file, Slabinfo::new(page, None)));
     log.map(|log| Feed::open(Box::new(log))).transpose()
 }
 

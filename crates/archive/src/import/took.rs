@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::lines::Lines;
+use crate::ArchiveError;
+
 /// Remarks that are kept of a file; all are counted.
 const KEPT: usize = 20;
 
@@ -37,6 +40,8 @@ pub struct Took {
     pub unusable: Vec<Remark>,
     /// What was assumed or missing.
     pub notes: Vec<String>,
+    /// Why the system did not let it be read, if it did not: nothing of it is in the run then.
+    pub refused: Option<String>,
 }
 
 impl Took {
@@ -52,7 +57,19 @@ impl Took {
             flagged: Vec::new(),
             unusable: Vec::new(),
             notes: Vec::new(),
+            refused: None,
         }
+    }
+
+    /// Of a file or folder that cannot be read.
+    pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {
+        Took { refused: Some(reason.to_string()), ..Took::of(path, "nothing") }
+    }
+
+    /// Says of a file that was read why that ended early, if it did.
+    pub(crate) fn ended(&mut self, lines: &Lines) {
+        self.refused = lines.refused().map(String::from);
+        lines.broken().into_iter().for_each(|reason| self.note(reason));
     }
 
     /// Counts one row.
@@ -99,6 +116,12 @@ fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
     if remarks.len() < KEPT {
         remarks.push(Remark { line, reason });
     }
+}
+
+/// The error of the first file that the system did not let be read, if there is one.
+pub(crate) fn first_refused(took: &[Took]) -> Option<ArchiveError> {
+    let (file, reason) = took.iter().find_map(|took| Some((&took.file, took.refused.as_ref()?)))?;
+    Some(ArchiveError::foreign(file, None, format!("it cannot be read: {reason}")))
 }
 
 /// What became of one row.

@@ -7,6 +7,7 @@ mod damage;
 mod lkp;
 mod mmtests;
 mod mmtests_damage;
+mod refused;
 mod sysfs;
 mod times;
 mod tools;

@@ -81,7 +81,7 @@ impl Bench<'_> {
         file: &Path,
         mut row: impl FnMut(&mut Self, Line<'_>) -> Option<Read>,
     ) -> Result<Took, ArchiveError> {
-        let mut lines = Lines::open(file)?;
+        let mut lines = Lines::among(file);
         let mut took = Took::of(file, "samples");
         while let Some(line) = lines.next()? {
             let number = line.number;
@@ -89,13 +89,13 @@ impl Bench<'_> {
                 took.count(number, read);
             }
         }
-        lines.broken().into_iter().for_each(|reason| took.note(reason));
+        took.ended(&lines);
         Ok(took)
     }
 
     /// Keeps what was taken of a file; one without any result says so.
     pub(super) fn keep(&mut self, mut took: Took) {
-        if took.rows_read == 0 {
+        if took.rows_read == 0 && took.refused.is_none() {
             took.note(
                 "there is no result in it: the benchmark was stopped or failed, or it is another's log",
             );

@@ -1,15 +1,17 @@
 //! The files of one folder by their plain names: what MMTests packed at the end (`.gz`, `.xz`) has the name it had before.
 
 use std::cmp::Ordering;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use crate::ArchiveError;
+use super::super::lines::pointed;
+use super::super::took::Took;
 
 /// Endings of packed files.
 const PACKED: [&str; 3] = [".gz", ".xz", ".zst"];
 
-/// The files of a folder, sorted by name as people do: 2 before 10.
+/// The files of a folder, sorted by name as people do: 2 before 10. Whatever has a file's name is one: a link to nowhere is
+/// named where its log is looked for.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     files: Vec<(String, PathBuf)>,
@@ -23,21 +25,21 @@ pub(super) struct Log<'a> {
 }
 
 impl Folder {
-    /// The files of `path`; none where it is not there.
-    pub(super) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let Ok(entries) = fs::read_dir(path) else { return Ok(Folder::default()) };
-        let mut files = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(ArchiveError::io("read", path))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.path().is_file() {
-                files.push((plain(&name).to_owned(), entry.path()));
+    /// The files of `path`; none where it is not there. One that cannot be read is told to `took`.
+    pub(super) fn open(path: &Path, took: &mut Vec<Took>) -> Self {
+        let mut files = match listed(path) {
+            Ok(files) => files,
+            Err(error) => {
+                took.push(Took::refused(path, error));
+                return Folder::default();
             }
-        }
-        // Of a log and its packed copy the log comes first, and the copy goes.
-        files.sort_by(|a, b| natural(&a.0, &b.0).then_with(|| a.1.cmp(&b.1)));
+        };
+        // Of a log and its packed copy the log comes first, and the copy goes; unless the log is none.
+        files.sort_by(|a, b| {
+            natural(&a.0, &b.0).then_with(|| (!a.1.is_file(), &a.1).cmp(&(!b.1.is_file(), &b.1)))
+        });
         files.dedup_by(|later, first| later.0 == first.0);
-        Ok(Folder { files })
+        Folder { files }
     }
 
     /// The file of that name, packed or not.
@@ -77,6 +79,16 @@ impl<'a> Log<'a> {
     pub(super) fn number(&self, place: usize) -> Option<&'a str> {
         self.keys.get(place).copied().filter(|key| key.parse::<u32>().is_ok())
     }
+}
+
+/// What lies in a folder, by plain name; nothing where it is not there.
+fn listed(path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(Vec::new());
+    }
+    let named = |entry: fs::DirEntry| (plain(&entry.file_name().to_string_lossy()).to_owned(), entry.path());
+    let entries = fs::read_dir(path).map_err(|error| pointed(path, error))?;
+    entries.map(|entry| entry.map(named)).collect()
 }
 
 /// A name without the ending that packing gave it.

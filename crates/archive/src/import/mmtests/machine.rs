@@ -5,6 +5,7 @@ use std::path::Path;
 use perflab_model::{Facts, Value};
 
 use super::super::lines::Lines;
+use super::super::took::Took;
 use super::folder::Folder;
 
 /// Lines of a file that are looked at.
@@ -18,9 +19,10 @@ const CPU: &[(&str, &str)] = &[
 ];
 
 /// Adds the facts of one iteration's folder; gives the machine's name.
-pub(super) fn read(folder: &Folder, facts: &mut Facts) -> Option<String> {
+pub(super) fn read(folder: &Folder, facts: &mut Facts, took: &mut Vec<Took>) -> Option<String> {
     let mut host = None;
-    for line in lines(folder.file("kernel.version")).iter().take(1) {
+    let mut lines = |name| folder.file(name).map_or_else(Vec::new, |file| lines(file, took));
+    for line in lines("kernel.version").iter().take(1) {
         // Linux NAME RELEASE #1 SMP …
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         if let ["Linux", name, release, ..] = words[..] {
@@ -28,13 +30,13 @@ pub(super) fn read(folder: &Folder, facts: &mut Facts) -> Option<String> {
             host = Some(name.to_owned());
         }
     }
-    for line in lines(folder.file("lscpu.txt")) {
+    for line in lines("lscpu.txt") {
         let Some((name, value)) = line.split_once(':') else { continue };
         if let Some((_, key)) = CPU.iter().find(|(known, _)| *known == name.trim()) {
             facts.add(key, scalar(value.trim()), "lscpu.txt");
         }
     }
-    let memory = lines(folder.file("tests-sysstate")).into_iter().find_map(|line| {
+    let memory = lines("tests-sysstate").into_iter().find_map(|line| {
         line.strip_prefix("MemTotal:")?
             .trim()
             .strip_suffix("kB")?
@@ -51,9 +53,10 @@ fn scalar(text: &str) -> Value {
     text.parse().map_or_else(|_| Value::from(text), Value::Int)
 }
 
-/// The first lines of a file; none where it cannot be read, as facts are no results.
-fn lines(file: Option<&Path>) -> Vec<String> {
-    let Some(Ok(mut lines)) = file.map(Lines::open) else { return Vec::new() };
+/// The first lines of a file; none where it cannot be read, which `took` is told.
+fn lines(file: &Path, took: &mut Vec<Took>) -> Vec<String> {
+    let mut lines = Lines::among(file);
+    took.extend(lines.refused().map(|reason| Took::refused(file, reason)));
     let mut found = Vec::new();
     while let Ok(Some(line)) = lines.next()
         && line.number <= LINES

@@ -1,17 +1,18 @@
 //! From a log directory to a run: its iterations, the benchmarks of each, and what is missing.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use indexmap::IndexMap;
 use perflab_model::{Direction, Value};
 
 use super::super::feed::Feed;
+use super::super::lines::pointed;
 use super::super::results::Span;
 use super::super::session::Session;
 use super::super::story::{Story, metric};
-use super::super::took::Took;
+use super::super::took::{Took, first_refused};
 use super::super::{Kind, Options, Source};
 use super::bench::Bench;
 use super::folder::{Folder, natural};
@@ -54,10 +55,28 @@ pub(crate) fn runs(path: &Path) -> Vec<PathBuf> {
 
 /// The folders in a folder, 2 before 10.
 fn folders(path: &Path) -> Vec<PathBuf> {
+    entries(path).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// What lies in a folder, 2 before 10.
+fn entries(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.sort_by(|a, b| natural(&name(a), &name(b)));
     found
+}
+
+fn is_iteration(path: &Path) -> bool {
+    name(path).strip_prefix("iter-").is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// What has the name of an iteration and is no folder.
+fn unfound(path: &Path) -> Vec<Took> {
+    let refused = |path: PathBuf| {
+        let reason = fs::read_dir(&path).err().map(|error| pointed(&path, error))?;
+        (!path.is_dir()).then(|| Took::refused(&path, reason))
+    };
+    entries(path).into_iter().filter(|entry| is_iteration(entry)).filter_map(refused).collect()
 }
 
 fn name(path: &Path) -> String {
@@ -66,9 +85,7 @@ fn name(path: &Path) -> String {
 
 /// The folders of a run's iterations: `iter-N`, or the folder itself where it is one.
 fn iterations(path: &Path) -> Vec<PathBuf> {
-    let numbered =
-        |folder: &PathBuf| name(folder).strip_prefix("iter-").is_some_and(|n| n.parse::<u32>().is_ok());
-    let found: Vec<PathBuf> = folders(path).into_iter().filter(numbered).collect();
+    let found: Vec<PathBuf> = folders(path).into_iter().filter(|folder| is_iteration(folder)).collect();
     let alone =
         || ["", ".gz", ".xz", ".zst"].iter().any(|ending| path.join(format!("{STAMPS}{ending}")).is_file());
     if found.is_empty() && alone() { vec![path.into()] } else { found }
@@ -88,14 +105,23 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     for (boot, folder) in (0..).zip(&folders) {
         feeds.extend(iteration(folder, boot, &mut story, &mut seen)?);
     }
+    story.took.extend(unfound(path));
     if story.results.is_empty() && feeds.iter().all(Feed::is_over) {
-        let reason = "there is no result of a benchmark that perflab reads in it, and no monitor's log";
-        return Err(ArchiveError::foreign(path, None, reason));
+        return Err(empty(path, &story, &feeds));
     }
     uneven(&seen, folders.len(), &mut story);
     let label = options.label.clone().or(Some(run));
     let options = Options { label, ..options.clone() };
     Ok(Box::new(Session::new(Kind::Mmtests, path, &options, story, feeds)))
+}
+
+/// Why there is nothing in it.
+fn empty(path: &Path, story: &Story, feeds: &[Feed]) -> ArchiveError {
+    let took: Vec<Took> = feeds.iter().map(Feed::took).chain(story.took.iter().cloned()).collect();
+    first_refused(&took).unwrap_or_else(|| {
+        let reason = "there is no result of a benchmark that perflab reads in it, and no monitor's log";
+        ArchiveError::foreign(path, None, reason)
+    })
 }
 
 /// Benchmarks that some iterations lack.
@@ -113,7 +139,7 @@ fn iteration(
     story: &mut Story,
     seen: &mut BTreeMap<String, Vec<u32>>,
 ) -> Result<Vec<Feed>, ArchiveError> {
-    let folder = Folder::open(path)?;
+    let folder = Folder::open(path, &mut story.took);
     let stamps = match folder.file(STAMPS) {
         Some(file) => {
             let (stamps, took) = Timestamps::read(file)?;
@@ -126,12 +152,12 @@ fn iteration(
             Timestamps::default()
         }
     };
-    if let Some(host) = machine::read(&folder, &mut story.facts) {
+    if let Some(host) = machine::read(&folder, &mut story.facts, &mut story.took) {
         story.target = host;
     }
     let mut feeds = Vec::new();
     for test in tests(path, &stamps) {
-        feeds.extend(monitors::read(&folder, &test.name, test.begin)?);
+        feeds.extend(monitors::read(&folder, &test.name, test.begin, &mut story.took)?);
         let given = benchmark(path, &test, boot, story)?;
         duration(&test, boot, story);
         if given {
@@ -143,7 +169,12 @@ fn iteration(
 
 /// The benchmarks in the order in which they ran; those without a time come last.
 fn tests(path: &Path, stamps: &Timestamps) -> Vec<Test> {
-    let known = |folder: &PathBuf| stamps.get(&name(folder)).is_none() && folder.join("logs").is_dir();
+    // What cannot be looked into is a benchmark, until something says that it is not.
+    let logs = |folder: &PathBuf| match fs::metadata(folder.join("logs")) {
+        Ok(found) => found.is_dir(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    let known = |folder: &PathBuf| stamps.get(&name(folder)).is_none() && logs(folder);
     let others =
         folders(path).into_iter().filter(known).map(|folder| Test { name: name(&folder), ..Test::default() });
     stamps.0.iter().cloned().chain(others).collect()
@@ -169,25 +200,25 @@ fn span(test: &Test) -> Option<Span> {
 /// Reads the logs of a benchmark; whether it gave any value.
 fn benchmark(path: &Path, test: &Test, boot: u32, story: &mut Story) -> Result<bool, ArchiveError> {
     let home = path.join(&test.name);
-    let folder = Folder::open(
-        &[home.join("logs"), home.clone()].into_iter().find(|path| path.is_dir()).unwrap_or(home),
-    )?;
-    let before = story.results.len();
+    let logs = home.join("logs");
     let mut took: Vec<Took> = Vec::new();
+    let folder = Folder::open(if fs::symlink_metadata(&logs).is_ok() { &logs } else { &home }, &mut took);
+    let before = story.results.len();
     let mut bench =
         Bench { name: &test.name, boot, span: span(test), results: &mut story.results, took: &mut took };
     let parser = BENCHMARKS.iter().find(|(begin, _)| test.name.starts_with(begin));
     parser.map_or(Ok(()), |(_, read)| read(&folder, &mut bench))?;
-    let decided = bench.results.len() > before;
+    let decided = bench.results.len() > before || bench.took.iter().any(|took| took.refused.is_some());
     times::read(&folder, &mut bench, !decided)?;
     if let Some(status) = test.status.filter(|status| *status != 0) {
         let case = bench.case(&[]);
         let execution = bench.execution(case);
         bench.results.failed(execution, &format!("{} ended with status {status}", test.name));
     }
+    let explained = took.iter().any(|took| took.refused.is_some());
     story.took.append(&mut took);
     let given = story.results.len() > before;
-    if !given {
+    if !given && !explained {
         story.notes.push(silent(&folder, test, parser.is_some(), path));
     }
     Ok(given)

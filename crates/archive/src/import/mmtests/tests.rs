@@ -41,7 +41,7 @@ fn sound(logs: &[(&str, Vec<u8>)]) {
     for (name, text) in logs {
         fs::write(directory.path().join(name), text).unwrap();
     }
-    let folder = Folder::open(directory.path()).unwrap();
+    let folder = Folder::open(directory.path(), &mut Vec::new());
     for (name, read) in BENCHMARKS {
         let (mut results, mut took) = (Results::default(), Vec::new());
         let mut bench = Bench { name, boot: 0, span: None, results: &mut results, took: &mut took };

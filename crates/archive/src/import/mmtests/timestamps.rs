@@ -26,7 +26,7 @@ pub(super) struct Timestamps(pub(super) Vec<Test>);
 
 impl Timestamps {
     pub(super) fn read(file: &Path) -> Result<(Self, Took), ArchiveError> {
-        let mut lines = Lines::open(file)?;
+        let mut lines = Lines::among(file);
         let (mut stamps, mut took) = (Timestamps::default(), Took::of(file, "samples"));
         while let Some(line) = lines.next()? {
             let number = line.number;
@@ -34,7 +34,7 @@ impl Timestamps {
                 took.count(number, read);
             }
         }
-        lines.broken().into_iter().for_each(|reason| took.note(reason));
+        took.ended(&lines);
         Ok((stamps, took))
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
         ..Story::default()
     };
     for folder in found(path) {
-        let took = one(&folder, &mut story)?;
+        let took = one(&folder, &mut story);
         story.took.push(took);
     }
     if story.results.is_empty() {
@@ -66,15 +66,20 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     Ok(Box::new(Session::new(Kind::Criterion, path, options, story, Vec::new())))
 }
 
-fn one(folder: &Path, story: &mut Story) -> Result<Took, ArchiveError> {
+fn one(folder: &Path, story: &mut Story) -> Took {
     let file = folder.join("sample.json");
     let mut took = Took::of(&file, "samples");
     let named = folder.join("benchmark.json");
-    let about = if named.is_file() { Some(Document::read(&named)?) } else { None };
-    let sample = Document::read(&file)?;
-    let (Some(sample), Some(about)) = (sample.json(), about.as_ref().and_then(Document::json)) else {
+    let (about, sample) = match (Document::among(&named), Document::among(&file)) {
+        (Ok(about), Ok(sample)) => (about, sample),
+        (Err(reason), _) | (_, Err(reason)) => {
+            took.refused = Some(reason);
+            return took;
+        }
+    };
+    let (Some(sample), Some(about)) = (sample.json(), about.json()) else {
         left_out(&mut took, 0, "sample.json or benchmark.json is missing or no whole JSON".into());
-        return Ok(took);
+        return took;
     };
     let pairs = [("function", "function_id"), ("value", "value_str")];
     let value = |text: &str| text.parse().map_or_else(|_| Parameter::from(text), Parameter::Int);
@@ -87,7 +92,7 @@ fn one(folder: &Path, story: &mut Story) -> Result<Took, ArchiveError> {
     if counts.len() != times.len() {
         let reason = format!("it has {} counts of iterations and {} times", counts.len(), times.len());
         left_out(&mut took, 0, reason);
-        return Ok(took);
+        return took;
     }
     for (count, total) in counts.iter().zip(times) {
         match (count.as_f64(), total.as_f64()) {
@@ -99,5 +104,5 @@ fn one(folder: &Path, story: &mut Story) -> Result<Took, ArchiveError> {
             _ => left_out(&mut took, 0, "a sample has no iterations or no time".into()),
         }
     }
-    Ok(took)
+    took
 }

@@ -47,7 +47,21 @@ impl Document {
     }
 
     pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
-        let text = Lines::open(path)?.whole(LONGEST)?;
+        Document::of_lines(path, Lines::open(path)?)
+    }
+
+    /// A document among other files; else why it cannot be read.
+    pub(crate) fn among(path: &Path) -> Result<Self, String> {
+        let lines = Lines::among(path);
+        lines.refused().map_or(Ok(()), |reason| Err(reason.to_owned()))?;
+        Document::of_lines(path, lines).map_err(|error| match error {
+            ArchiveError::Foreign { reason, .. } => reason,
+            error => error.to_string(),
+        })
+    }
+
+    fn of_lines(path: &Path, lines: Lines) -> Result<Self, ArchiveError> {
+        let text = lines.whole(LONGEST)?;
         let whole = text.ends_with('\n');
         let json = json(&text);
         Ok(Document { path: path.into(), text, json, whole })

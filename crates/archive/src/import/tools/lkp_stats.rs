@@ -71,22 +71,21 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
     Ok(Vec::new())
 }
 
-/// Reads a file that lies in a result folder; nothing where it is not there.
-pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) -> Result<(), crate::ArchiveError> {
-    for name in ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"] {
-        let file = folder.join(name);
-        if file.is_file() {
-            let document = Document::read(&file)?;
-            if let Some(fault) = document.broken() {
-                return Err(crate::ArchiveError::foreign(&file, fault.line, fault.reason));
-            }
-            let mut took = Took::of(&file, "samples");
-            add(&document, boot, story, &mut took);
-            story.took.push(took);
-            return Ok(());
-        }
+/// Reads a file that lies in a result folder; nothing where it is not there. One that is damaged costs itself only.
+pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) {
+    let places =
+        ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"].map(|name| folder.join(name));
+    let file = places.iter().find(|file| file.is_file());
+    let Some(file) = file.or_else(|| places.iter().find(|file| file.symlink_metadata().is_ok())) else {
+        return;
+    };
+    let mut took = Took::of(file, "samples");
+    match Document::among(file).map(|document| (document.broken(), document)) {
+        Ok((None, document)) => add(&document, boot, story, &mut took),
+        Ok((Some(fault), _)) => left_out(&mut took, fault.line.unwrap_or(0), fault.reason),
+        Err(reason) => took.refused = Some(reason),
     }
-    Ok(())
+    story.took.push(took);
 }
 
 /// Where lkp-tests keeps which files a matrix was made of.
