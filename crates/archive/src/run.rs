@@ -254,7 +254,18 @@ impl RunDir {
     }
 
     fn no_series(&self, monitor: &str, known: &[String]) -> ArchiveError {
-        let hint = perflab_model::nearest::hint(monitor, known.iter().map(String::as_str));
+        let hint = match known {
+            [] => "no monitor watched it; a study names those that do under [monitors]".into(),
+            known => {
+                let nearest = perflab_model::nearest::hint(monitor, known.iter().map(String::as_str));
+                let all = if nearest.contains('?') {
+                    format!("; known here: {}", known.join(", "))
+                } else {
+                    "".into()
+                };
+                nearest + &all
+            }
+        };
         ArchiveError::NoSeries { id: self.id.clone(), monitor: monitor.into(), hint }
     }
 }

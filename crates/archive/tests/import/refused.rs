@@ -167,7 +167,7 @@ fn a_run_of_a_result_root_costs_itself_only() {
         }
         odd(&bench.write("root/x", "").with_file_name("1"));
         odd(&bench.write("root/2/x", "").with_file_name("slabinfo"));
-        let imported = bench.import(&bench.write("root/x", "").ancestors().nth(1).unwrap());
+        let imported = bench.import(bench.write("root/x", "").ancestors().nth(1).unwrap());
         assert_eq!(imported.kind, Kind::Lkp);
         assert_eq!(imported.run.record().unwrap().samples.len(), 2, "{what}");
         for place in ["1", "2/slabinfo"] {
@@ -213,7 +213,9 @@ fn without_permission_a_log_costs_itself_only() {
         "iter-1/hackbench/logs",
         "iter-2",
     ];
-    closed.iter().for_each(|place| fs::set_permissions(root.join(place), Permissions::from_mode(0o0)).unwrap());
+    closed
+        .iter()
+        .for_each(|place| fs::set_permissions(root.join(place), Permissions::from_mode(0o0)).unwrap());
     let room = root.parent().unwrap();
     fs::set_permissions(room, Permissions::from_mode(0o777)).unwrap();
     let test = std::env::current_exe().unwrap();

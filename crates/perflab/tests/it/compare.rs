@@ -177,6 +177,37 @@ fn other_tools_tables_two_factors_and_monitors() {
     assert_eq!(said.code, Some(2));
 }
 
+/// A monitor that a run does not have, or that was read too seldom, is named with those that it has, in every style.
+#[test]
+fn a_monitor_with_nothing_to_compare_says_what_there_is() {
+    let laboratory = Laboratory::new();
+    let run = |label: &str, monitors: &str| {
+        let text = format!("run = {{ iterations = 3, warmup = 1 }}\n[workload.context-switches]\n{monitors}");
+        let study = laboratory.study("s.toml", &text);
+        laboratory.good(&["run", &study, "--label", label, "--quiet"]);
+    };
+    run("often", "[monitors]\nstat = \"10ms\"\nvmstat = \"10ms\"");
+    run("seldom", "[monitors]\nstat = \"60s\"");
+    run("never", "");
+    let complaints = [
+        ("often", "vmstta", "has no series `vmstta`: did you mean `vmstat`?; known here: stat, vmstat"),
+        ("often", "interrupts", "has no series `interrupts`: known here: stat, vmstat"),
+        ("seldom", "stat", "hint: read it more often in the study, or compare what it has: stat"),
+        (
+            "never",
+            "stat",
+            "has no series `stat`: no monitor watched it; a study names those that do under [monitors]",
+        ),
+    ];
+    for style in ["perflab", "mmtests", "lkp", "benchstat"] {
+        for (run, monitor, wanted) in complaints {
+            let said = laboratory.run(&["compare", "often", run, "--monitor", monitor, "--style", style]);
+            assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{style}: {}", said.err);
+            assert!(said.err.contains(wanted), "{style}: {}", said.err);
+        }
+    }
+}
+
 /// Every kind of data that cannot be compared as it is: named, and never a wrong number.
 #[test]
 fn what_cannot_be_compared_is_named() {

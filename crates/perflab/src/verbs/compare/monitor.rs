@@ -2,7 +2,7 @@
 
 use perflab_analyze::Side;
 use perflab_analyze::monitor::{readings, summarise};
-use perflab_archive::Archive;
+use perflab_archive::{Archive, RunDir};
 
 use crate::exit::Usage;
 use crate::sides;
@@ -10,6 +10,7 @@ use crate::sides;
 /// One side, its runs holding one sample a column and iteration of the monitor.
 pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side> {
     let mut side = sides::side(archive, name)?;
+    let mut last = None;
     for (record, directory) in side.runs.iter_mut().zip(archive.find(name)?) {
         let found = summarise(record, &directory.series(monitor)?);
         if found.left_out > 0 {
@@ -21,8 +22,13 @@ pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side
             );
         }
         *record = found.record;
+        last = Some(directory);
     }
-    Ok(side)
+    // A run among several may have nothing; a side may not.
+    match last.filter(|_| side.runs.iter().all(|record| record.samples.is_empty())) {
+        Some(run) => Err(unread(&run, monitor, "was not read in any iteration, or not for half of its time")),
+        None => Ok(side),
+    }
 }
 
 /// One side, its runs holding every reading of the monitor while a benchmark ran.
@@ -31,13 +37,21 @@ pub fn readings_of(archive: &Archive, name: &str, monitor: &str) -> anyhow::Resu
     for (record, directory) in side.runs.iter_mut().zip(archive.find(name)?) {
         *record = readings(record, &directory.series(monitor)?);
         if record.samples.is_empty() {
-            let message = format!("run {}: {monitor} was not read while a benchmark ran", directory.short());
-            return Err(Usage::new(
-                message,
-                "or nobody knows when they ran: see the warnings of `perflab show`",
-            )
-            .into());
+            return Err(unread(
+                &directory,
+                monitor,
+                "was not read while a benchmark ran, or nobody knows when it ran",
+            ));
         }
     }
     Ok(side)
+}
+
+/// A run in which the monitor has nothing to compare, and what else the run has.
+fn unread(directory: &RunDir, monitor: &str, why: &str) -> anyhow::Error {
+    let hint = match directory.monitors() {
+        Ok(known) => format!("read it more often in the study, or compare what it has: {}", known.join(", ")),
+        Err(error) => return error.into(),
+    };
+    Usage::new(format!("run {}: {monitor} {why}", directory.short()), hint).into()
 }
