@@ -192,7 +192,7 @@ fn a_monitor_with_nothing_to_compare_says_what_there_is() {
     let complaints = [
         ("often", "vmstta", "has no series `vmstta`: did you mean `vmstat`?; known here: stat, vmstat"),
         ("often", "interrupts", "has no series `interrupts`: known here: stat, vmstat"),
-        ("seldom", "stat", "hint: read it more often in the study, or compare what it has: stat"),
+        ("seldom", "stat", "; read it more often in the study, or compare what it has: stat"),
         (
             "never",
             "stat",
