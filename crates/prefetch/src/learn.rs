@@ -9,7 +9,7 @@ use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, PAGE, Ru
 use perflab_observe::io::Mounts;
 
 use crate::PrefetchError;
-use crate::trace::{FileSystem, Source, Start, TracedFile};
+use crate::trace::{FileSystem, Mark, Source, Start, TracedFile};
 
 /// File systems that are not worth reading ahead (memory) or not ours to load (other machines, other programs).
 const REFUSED: [&str; 13] = [
@@ -43,12 +43,12 @@ pub fn learn(recording: &IoRecording) -> Result<Start, PrefetchError> {
     let mut files = Vec::new();
     let known: HashMap<(Device, u64), &IoFile> =
         recording.files.iter().map(|file| ((file.device, file.inode), file)).collect();
-    for ((device, inode), pages) in read(recording) {
+    for ((device, inode), reads) in read(recording) {
         let Some(file) = known.get(&(device, inode)).filter(|file| file.class == FileClass::File) else {
             continue;
         };
         let Some(system) = system(&mounts, &mut systems, device) else { continue };
-        files.extend(traced(file, system, pages, files.len()));
+        files.extend(traced(file, system, reads));
     }
     for file in recording.files.iter().filter(|file| file.class == FileClass::Disk) {
         let disk = Device(u32::try_from(file.inode).unwrap_or_default());
@@ -75,19 +75,22 @@ fn left_alone(recording: &IoRecording, mounts: &Mounts) -> Option<PrefetchError>
     Some(PrefetchError::LeftAlone { program, kind: mount.kind.clone() })
 }
 
+/// Pages that came into the cache at once: the first, how many, and how many times before some had come.
+type Read = (u64, u64, u32);
+
 /// Files with pages that came into the cache, in the order of the first.
-fn read(recording: &IoRecording) -> Vec<((Device, u64), Runs)> {
+fn read(recording: &IoRecording) -> Vec<((Device, u64), Vec<Read>)> {
     let mut order = Vec::new();
-    let mut pages: BTreeMap<(Device, u64), Vec<(u64, u64)>> = BTreeMap::new();
-    for event in recording.events.iter().filter(|event| event.kind == IoKind::Added) {
+    let mut reads: BTreeMap<(Device, u64), Vec<Read>> = BTreeMap::new();
+    for (turn, event) in (0..).zip(recording.events.iter().filter(|event| event.kind == IoKind::Added)) {
         let key = (event.device, event.inode);
-        let runs = pages.entry(key).or_insert_with(|| {
+        let own = reads.entry(key).or_insert_with(|| {
             order.push(key);
             Vec::new()
         });
-        runs.push((event.first, event.count));
+        own.push((event.first, event.count, turn));
     }
-    order.into_iter().map(|key| (key, pages.remove(&key).unwrap_or_default().into_iter().collect())).collect()
+    order.into_iter().map(|key| (key, reads.remove(&key).unwrap_or_default())).collect()
 }
 
 fn added(recording: &IoRecording, device: Device, inode: u64) -> Runs {
@@ -108,9 +111,11 @@ fn system(mounts: &Mounts, systems: &mut Vec<FileSystem>, device: Device) -> Opt
     Some(systems.len() - 1)
 }
 
-fn traced(file: &IoFile, system: usize, pages: Runs, turn: usize) -> Option<TracedFile> {
+fn traced(file: &IoFile, system: usize, reads: Vec<Read>) -> Option<TracedFile> {
+    let pages: Runs = reads.iter().map(|(first, count, _)| (*first, *count)).collect();
     let pages = pages.below(file.size.div_ceil(PAGE));
-    let (first, _) = pages.iter().next()?;
+    let mut marks = marks(file, reads).into_iter();
+    let beginning = marks.next()?;
     Some(TracedFile {
         system,
         inode: file.inode,
@@ -118,10 +123,32 @@ fn traced(file: &IoFile, system: usize, pages: Runs, turn: usize) -> Option<Trac
         size: file.size,
         changed: file.changed,
         path: file.path.clone()?,
-        place: file.place(first),
+        place: beginning.place,
         pages,
-        turn: turn as u32,
+        turn: beginning.turn,
+        marks: marks.collect(),
     })
+}
+
+/// Pages of a piece at most: a file that is read from end to end is needed little by little.
+const LONGEST: u64 = 2048;
+
+/// Marks of what was read of a file, the first of its first page. What was read in a row and lies in a row has one.
+fn marks(file: &IoFile, mut reads: Vec<Read>) -> Vec<Mark> {
+    reads.sort_unstable();
+    let mut marks: Vec<Mark> = Vec::new();
+    let (mut end, mut last) = (0, 0);
+    for (first, count, turn) in reads.into_iter().filter(|(first, ..)| first * PAGE < file.size) {
+        let (page, place) = (first, file.place(first));
+        let follows = |mark: &Mark| {
+            first == end && turn == last + 1 && mark.at(page).place == place && first - mark.page < LONGEST
+        };
+        if first >= end && !marks.last().is_some_and(follows) {
+            marks.push(Mark { page, turn, place });
+        }
+        (end, last) = (end.max(first + count), turn);
+    }
+    marks
 }
 
 /// Seconds since 1970.
@@ -136,9 +163,62 @@ pub(crate) fn from_files(files: Vec<(IoFile, Runs)>) -> Result<Start, PrefetchEr
     let mut found: Vec<TracedFile> = Vec::new();
     for (file, pages) in files {
         let Some(system) = system(&mounts, &mut systems, file.device) else { continue };
-        found.extend(traced(&file, system, pages, found.len()));
+        let turn = found.len() as u32;
+        found.extend(traced(
+            &file,
+            system,
+            pages.iter().map(|(first, count)| (first, count, turn)).collect(),
+        ));
     }
     let start = Start { when: now(), source: Source::Residency, systems, files: found };
     let advice = "without root only files of your own can be asked about; as root everything is traced";
     if start.files.is_empty() { Err(PrefetchError::Empty { advice }) } else { Ok(start) }
+}
+
+#[cfg(test)]
+mod tests {
+    use perflab_model::io::Extent;
+
+    use super::*;
+
+    /// Pages 0 to 99 at 1 MiB, the rest at 9 MiB.
+    fn file() -> IoFile {
+        let extents = vec![
+            Extent { logical: 0, physical: 1 << 20, length: 100 * PAGE },
+            Extent { logical: 100 * PAGE, physical: 9 << 20, length: 9900 * PAGE },
+        ];
+        let (path, class) = (Some("/lib/one".into()), FileClass::File);
+        let size = 10_000 * PAGE - 1;
+        IoFile { device: Device(1), inode: 12, generation: None, class, path, size, changed: 0, extents }
+    }
+
+    #[test]
+    fn what_was_read_and_lies_in_a_row_has_one_mark() {
+        let reads =
+            vec![(96, 4, 8), (100, 4, 9), (104, 8, 10), (0, 4, 3), (4, 4, 4), (300, 2, 5), (10_000, 4, 6)];
+        let found = traced(&file(), 0, reads).unwrap();
+        assert_eq!((found.turn, found.place), (3, Some(1 << 20)));
+        let told: Vec<_> = found.marks.iter().map(|mark| (mark.page, mark.turn)).collect();
+        assert_eq!(told, [(96, 8), (100, 9), (300, 5)], "another time, another place, another time");
+        let pieces = found.pieces(&found.pages);
+        let counts: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, *count)).collect();
+        assert_eq!(counts, [(0, 8), (96, 4), (100, 12), (300, 2)]);
+    }
+
+    #[test]
+    fn a_hole_and_what_comes_before_belong_to_the_mark_before_them() {
+        let found = traced(&file(), 0, vec![(10, 2, 7), (20, 2, 1)]).unwrap();
+        let pieces = found.pieces(&[(5, 20)].into_iter().collect());
+        let told: Vec<_> = pieces.iter().map(|(mark, count)| (mark.page, mark.turn, *count)).collect();
+        assert_eq!(told, [(5, 7, 15), (20, 1, 5)]);
+        assert_eq!(pieces[0].0.place, file().place(5));
+    }
+
+    #[test]
+    fn a_file_that_is_read_from_end_to_end_has_a_mark_now_and_then() {
+        let reads = (0..200).map(|at| (100 + at * 32, 32, at as u32)).collect();
+        let found = traced(&file(), 0, reads).unwrap();
+        let pages: Vec<u64> = found.marks.iter().map(|mark| mark.page).collect();
+        assert_eq!(pages, [100 + LONGEST, 100 + 2 * LONGEST, 100 + 3 * LONGEST]);
+    }
 }

@@ -1,19 +1,27 @@
 //! What is to be read, in which order. Decided before anything is read, from the trace alone, so that it can be shown and
 //! tested.
 
+mod stretch;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
 use perflab_model::io::{PAGE, Runs};
 
-use crate::trace::{Start, TracedFile};
+use crate::trace::{Mark, Start, TracedFile};
 
 /// In which order files are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// as they lie on the disk: one sweep of a rotating one
+    /// as the program needed them, in stretches of the disk: each in one sweep, the one with what is needed first first
     #[default]
+    Need,
+    /// as they lie on the disk: one sweep of a rotating one
     Block,
     /// by number, which is about where ext4 puts them
     Inode,
-    /// as the program asked for them
+    /// as the program asked for them, wherever they lie
     Access,
 }
 
@@ -21,7 +29,7 @@ pub enum Order {
 /// has its price.
 const BRIDGE: u64 = 8;
 
-/// A file to be read.
+/// Pages of a file to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step<'a> {
     /// the file
@@ -30,75 +38,73 @@ pub struct Step<'a> {
     pub pages: Runs,
 }
 
-/// What is to be read: first the metadata, then these files; the first `early` of them before the program starts, where
-/// reading is staged.
+/// What is to be read: first the metadata, then these pages of files; a file may come more than once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan<'a> {
     /// the start it is made from
     pub start: &'a Start,
     /// in order
     pub steps: Vec<Step<'a>>,
-    /// how many of the steps are what the program needs first
-    pub early: usize,
-    /// files that the memory budget had no room for
+    /// files of which the memory budget had no room for everything
     pub left_out: usize,
+}
+
+/// Pages of a file that lie in one, and were read at one time.
+#[derive(Debug, Clone, Copy)]
+struct Piece<'a> {
+    file: &'a TracedFile,
+    mark: Mark,
+    count: u64,
 }
 
 /// Makes a plan; `memory` is the most bytes that may be read.
 pub fn plan(start: &Start, order: Order, memory: u64) -> Plan<'_> {
-    let mut wanted: Vec<Step<'_>> = start.files.iter().map(step).collect();
+    let mut wanted: Vec<Piece<'_>> = start.files.iter().flat_map(pieces).collect();
     // What does not fit is what the program asks for last.
-    wanted.sort_by_key(|step| step.file.turn);
+    wanted.sort_by_key(|piece| piece.mark.turn);
     let mut room = (memory / PAGE).saturating_sub(start.metadata());
-    let fits = |step: &&Step<'_>| {
-        let pages = step.pages.pages();
-        room.checked_sub(pages).inspect(|rest| room = *rest).is_some()
-    };
-    let mut steps: Vec<Step<'_>> = wanted.iter().filter(fits).cloned().collect();
-    let left_out = wanted.len() - steps.len();
-    let early = first_part(&steps);
-    let (first, rest) = steps.split_at_mut(early);
-    [first, rest].into_iter().for_each(|part| arrange(part, order));
-    Plan { start, steps, early, left_out }
+    let fits = |piece: &Piece<'_>| room.checked_sub(piece.count).inspect(|rest| room = *rest).is_some();
+    let (mut kept, lost): (Vec<Piece<'_>>, Vec<Piece<'_>>) = wanted.into_iter().partition(fits);
+    let left_out = lost.iter().map(|piece| piece.file.turn).collect::<HashSet<_>>().len();
+    match order {
+        Order::Need => kept = stretch::by_need(kept),
+        Order::Block => kept.sort_by_key(Piece::place),
+        Order::Inode => {
+            kept.sort_by_key(|piece| (piece.file.system, piece.file.inode, piece.mark.page));
+        }
+        Order::Access => {}
+    }
+    Plan { start, steps: steps(&kept), left_out }
 }
 
 impl Plan<'_> {
-    /// The same in one sweep: nothing comes first.
-    #[must_use]
-    pub fn swept(mut self, order: Order) -> Self {
-        self.early = self.steps.len();
-        arrange(&mut self.steps, order);
-        self
-    }
-
     /// Pages of files.
     pub fn pages(&self) -> u64 {
         self.steps.iter().map(|step| step.pages.pages()).sum()
     }
 }
 
-fn step(file: &TracedFile) -> Step<'_> {
-    Step { file, pages: file.pages.bridged(BRIDGE).below(file.size.div_ceil(PAGE)) }
-}
-
-/// The files with the first quarter of all pages, in the order in which the program asked for them.
-fn first_part(steps: &[Step<'_>]) -> usize {
-    let quarter = steps.iter().map(|step| step.pages.pages()).sum::<u64>() / 4;
-    let mut sum = 0;
-    let within = |step: &&Step<'_>| {
-        sum += step.pages.pages();
-        sum <= quarter
-    };
-    steps.iter().take_while(within).count()
-}
-
-fn arrange(steps: &mut [Step<'_>], order: Order) {
-    match order {
-        // File systems one after the other; a file without a known place by its number.
-        Order::Block => steps.sort_by_key(|step| {
-            (step.file.system, step.file.place.is_none(), step.file.place.unwrap_or(step.file.inode))
-        }),
-        Order::Inode => steps.sort_by_key(|step| (step.file.system, step.file.inode)),
-        Order::Access => steps.sort_by_key(|step| step.file.turn),
+impl Piece<'_> {
+    /// File systems one after the other; what has no known place by the number of its file.
+    fn place(&self) -> (usize, bool, u64, u64) {
+        let place = self.mark.place;
+        (self.file.system, place.is_none(), place.unwrap_or(self.file.inode), self.mark.page)
     }
+}
+
+fn pieces(file: &TracedFile) -> impl Iterator<Item = Piece<'_>> {
+    let pages = file.pages.bridged(BRIDGE).below(file.size.div_ceil(PAGE));
+    file.pieces(&pages).into_iter().map(move |(mark, count)| Piece { file, mark, count })
+}
+
+/// Pieces of one file that follow one another upwards are one step.
+fn steps<'a>(pieces: &[Piece<'a>]) -> Vec<Step<'a>> {
+    let same = |one: &Piece<'_>, next: &Piece<'_>| {
+        std::ptr::eq(one.file, next.file) && one.mark.page < next.mark.page
+    };
+    let step = |pieces: &[Piece<'a>]| {
+        let file = pieces.first()?.file;
+        Some(Step { file, pages: pieces.iter().map(|piece| (piece.mark.page, piece.count)).collect() })
+    };
+    pieces.chunk_by(same).filter_map(step).collect()
 }

@@ -1,15 +1,16 @@
 //! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
 //! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use perflab_model::io::{Device, PAGE, Runs};
-use perflab_observe::io::{files, mounts};
+use perflab_observe::io::{Mounts, files, mounts};
 
 use crate::kernel::readahead;
 use crate::plan::{Plan, Step};
@@ -19,8 +20,10 @@ use crate::trace::FileSystem;
 const PIECE: u64 = 128 << 10;
 /// Pages of one request, of which one is waited for.
 const TOUCHED: u64 = PIECE / PAGE;
-/// Files that are open at once, well below the usual limit of 1024.
-const OPEN: usize = 256;
+/// Pages that are asked for before they are waited for: 2 MiB, which the slowest disk needs 35 ms for.
+const WINDOW: u64 = 512;
+/// Files that a thread holds open at once.
+const OPEN: usize = 64;
 /// Threads on disks that do several things at once.
 const THREADS: usize = 4;
 
@@ -38,10 +41,10 @@ pub struct Replayed {
     pub pages: u64,
     /// pages of file systems' own blocks that were
     pub metadata: u64,
-    /// files that were read
-    pub files: usize,
+    /// files that were read, by their turns
+    pub files: BTreeSet<u32>,
     /// files that are others now, gone, or not ours to open
-    pub skipped: usize,
+    pub skipped: BTreeSet<u32>,
     /// file systems whose own blocks could not be read through their device: names were looked up instead
     pub by_name: usize,
     /// file systems that are not mounted where they were, or are others now
@@ -63,8 +66,9 @@ pub struct Part {
 pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) -> Replayed {
     let begun = Instant::now();
     let mut done = Replayed::default();
+    let mounts = Mounts::read();
     let systems: Vec<Option<Here>> =
-        plan.start.systems.iter().map(|system| here(system, &mut done)).collect();
+        plan.start.systems.iter().map(|system| here(system, &mounts, &mut done)).collect();
     if part.metadata {
         for (system, here) in plan.start.systems.iter().zip(&systems) {
             if let Some(here) = here {
@@ -77,17 +81,8 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
     let wanted: Vec<&Step<'_>> = plan.steps.get(part.steps).unwrap_or_default().iter().collect();
     let usable = |step: &&&Step<'_>| systems.get(step.file.system).is_some_and(Option::is_some);
     let (steps, lost): (Vec<&Step<'_>>, Vec<&Step<'_>>) = wanted.iter().partition(usable);
-    done.skipped += lost.len();
-    for batch in steps.chunks(OPEN) {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let threads = if rotates { 1 } else { THREADS };
-        let (files, pages) = read(batch, threads, &pace, done.pages, stop);
-        done.files += files;
-        done.skipped += batch.len() - files;
-        done.pages += pages;
-    }
+    done.skipped.extend(lost.iter().map(|step| step.file.turn));
+    read(&steps, if rotates { 1 } else { THREADS }, &pace, stop, &mut done);
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
 }
@@ -99,7 +94,7 @@ struct Here {
 }
 
 /// A file system that is mounted where it was, and is the same one.
-fn here(system: &FileSystem, done: &mut Replayed) -> Option<Here> {
+fn here(system: &FileSystem, mounts: &Mounts, done: &mut Replayed) -> Option<Here> {
     let folder = File::open(&system.place).ok();
     let uuid = folder.as_ref().and_then(perflab_observe::io::uuid);
     let about = folder.and_then(|folder| folder.metadata().ok());
@@ -108,7 +103,9 @@ fn here(system: &FileSystem, done: &mut Replayed) -> Option<Here> {
     if device.is_none() {
         done.foreign.push(system.place.clone());
     }
-    let rotates = |device| mounts::rotates(device).unwrap_or(false);
+    // A device of the kernel's invention (btrfs) turns as the disk below does.
+    let below = || mounts.under(Path::new(&system.place)).and_then(mounts::disk);
+    let rotates = |device| below().or(Some(device)).and_then(mounts::rotates).unwrap_or(false);
     device.map(|device| Here { device, rotates: rotates(device) })
 }
 
@@ -129,30 +126,41 @@ fn metadata(system: &FileSystem, here: &Here, done: &mut Replayed) {
     }
 }
 
-/// Opens, asks for everything, then waits for everything: in this order, so that the disk always has something to do.
-fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, before: u64, stop: &AtomicBool) -> (usize, u64) {
-    let next = AtomicUsize::new(0);
-    let asked = std::sync::atomic::AtomicU64::new(before);
+/// Opens, asks, and waits for what was asked a window before: the disk always has something to do, and never so much that
+/// the kernel's own sorting of requests undoes the order.
+fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
+    let (next, asked) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
-        let mut opened = Vec::new();
+        let (mut coming, mut met) = (Coming::default(), Vec::new());
         while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Ok(file) = traced(step) else { continue };
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let file = traced(step);
+            met.push((step.file.turn, file.is_ok()));
+            let Ok(file) = file else { continue };
             ask(&file, &step.pages, &mut |pages| {
                 pace.wait((asked.fetch_add(pages, Ordering::Relaxed) + pages) * PAGE, stop);
                 !stop.load(Ordering::Relaxed)
             });
-            opened.push((file, &step.pages));
+            coming.add(file, &step.pages, stop);
         }
-        for (file, pages) in opened.iter().filter(|_| !stop.load(Ordering::Relaxed)) {
-            wait(file, pages);
-        }
-        opened.len()
+        coming.wait_for_all(stop);
+        met
     };
-    let files = std::thread::scope(|scope| {
+    let met = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        work() + others.into_iter().filter_map(|other| other.join().ok()).sum::<usize>()
+        let own = work();
+        others.into_iter().filter_map(|other| other.join().ok()).flatten().chain(own).collect::<Vec<_>>()
     });
-    (files, asked.load(Ordering::Relaxed) - before)
+    for (turn, read) in met {
+        if read {
+            done.files.insert(turn)
+        } else {
+            done.skipped.insert(turn)
+        };
+    }
+    done.pages += asked.into_inner();
 }
 
 /// The file of a step, if it is still the one that was traced.
@@ -180,6 +188,38 @@ fn ask(file: &File, pages: &Runs, go_on: &mut dyn FnMut(u64) -> bool) {
                 return;
             }
             at += length;
+        }
+    }
+}
+
+/// What was asked for and may not have come, in the order of asking.
+#[derive(Default)]
+struct Coming<'a> {
+    steps: VecDeque<(File, &'a Runs)>,
+    pages: u64,
+}
+
+impl<'a> Coming<'a> {
+    fn add(&mut self, file: File, pages: &'a Runs, stop: &AtomicBool) {
+        self.pages += pages.pages();
+        self.steps.push_back((file, pages));
+        while self.pages > WINDOW || self.steps.len() > OPEN {
+            self.wait_for_first(stop);
+        }
+    }
+
+    fn wait_for_all(&mut self, stop: &AtomicBool) {
+        while !self.steps.is_empty() {
+            self.wait_for_first(stop);
+        }
+    }
+
+    /// Not at all once nobody needs it.
+    fn wait_for_first(&mut self, stop: &AtomicBool) {
+        let Some((file, pages)) = self.steps.pop_front() else { return };
+        self.pages -= pages.pages();
+        if !stop.load(Ordering::Relaxed) {
+            wait(&file, pages);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What one start of a program read, and the starts that are remembered of it.
 
-use perflab_model::io::{Device, Runs};
+use perflab_model::io::{Device, PAGE, Runs};
 use serde::{Deserialize, Serialize};
 
 /// How it is known what a start read.
@@ -45,10 +45,52 @@ pub struct TracedFile {
     pub path: String,
     /// pages that were read
     pub pages: Runs,
-    /// its place among the files, in the order in which they were first read
+    /// how many reads of the start came before that of its first page: another number for each file
     pub turn: u32,
     /// where its first page lies on the disk, in bytes; none where unknown
     pub place: Option<u64>,
+    /// where later pages lie elsewhere, or were read at another time, in the order of pages
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+}
+
+/// From this page of a file on, something else holds than before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// the page
+    pub page: u64,
+    /// how many reads of the start came before that of this page
+    pub turn: u32,
+    /// where it lies on the disk, in bytes; none where unknown
+    pub place: Option<u64>,
+}
+
+impl TracedFile {
+    /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
+    pub fn pieces(&self, pages: &Runs) -> Vec<(Mark, u64)> {
+        let page = self.pages.iter().next().map_or(0, |(first, _)| first);
+        let beginning = Mark { page, turn: self.turn, place: self.place };
+        let mut pieces = Vec::new();
+        for (mut first, count) in pages.iter() {
+            let end = first + count;
+            let mut at = self.marks.partition_point(|mark| mark.page <= first);
+            while first < end {
+                let mark = at.checked_sub(1).and_then(|at| self.marks.get(at)).unwrap_or(&beginning);
+                let until = self.marks.get(at).map_or(end, |next| next.page.min(end));
+                pieces.push((mark.at(first), until - first));
+                (first, at) = (until, at + 1);
+            }
+        }
+        pieces
+    }
+}
+
+impl Mark {
+    /// What it says of a page that is not its own: of a hole before the first one, too.
+    pub(crate) fn at(self, page: u64) -> Mark {
+        let place = self.place.and_then(|place| (place + page * PAGE).checked_sub(self.page * PAGE));
+        Mark { page, place, ..self }
+    }
 }
 
 /// One start of a program.

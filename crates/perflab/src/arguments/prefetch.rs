@@ -61,16 +61,17 @@ pub enum ModeName {
     Sync,
     /// beside the program
     Async,
-    /// metadata and what is needed first before it starts, the rest beside it
+    /// metadata before it starts, the rest beside it
     #[default]
     Staged,
 }
 
 /// The order of reading.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OrderName {
+    /// as the program needs them, in stretches of the disk
+    Need,
     /// as files lie on the disk
-    #[default]
     Block,
     /// by their numbers
     Inode,
@@ -96,9 +97,9 @@ pub struct Replay {
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
     pub mode: ModeName,
-    /// In which order
-    #[arg(long, value_enum, default_value_t)]
-    pub order: OrderName,
+    /// In which order (default: block where the program waits for all of it, else need)
+    #[arg(long, value_enum)]
+    pub order: Option<OrderName>,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
     pub policy: PolicyName,
@@ -184,9 +185,9 @@ pub struct Daemon {
     /// When files are read
     #[arg(long, value_enum, default_value_t)]
     pub mode: ModeName,
-    /// In which order
-    #[arg(long, value_enum, default_value_t)]
-    pub order: OrderName,
+    /// In which order (default: block where the program waits for all of it, else need)
+    #[arg(long, value_enum)]
+    pub order: Option<OrderName>,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t = PolicyName::Union)]
     pub policy: PolicyName,

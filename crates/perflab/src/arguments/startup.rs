@@ -77,7 +77,7 @@ pub enum Ahead {
     Sync,
     /// beside the program
     Async,
-    /// metadata and what is needed first before it starts, the rest beside it
+    /// metadata before it starts, the rest beside it
     Staged,
 }
 

@@ -62,7 +62,7 @@ fn what_was_learnt_is_in_memory_before_the_program_starts() {
     let learnt: u64 = shown.iter().map(|row| row["data"].as_u64().unwrap()).sum();
     assert!(learnt >= cold.0, "{learnt} of {cold:?}");
     for mode in MODES {
-        for order in ["block", "inode", "access"] {
+        for order in ["need", "block", "inode", "access"] {
             image.cool();
             let said = prefetch(
                 &laboratory,

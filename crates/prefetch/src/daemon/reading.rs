@@ -106,7 +106,7 @@ impl Reading<'_> {
         self.shared.with(self.program, |one| {
             one.ahead.starts += 1;
             one.ahead.bytes += all().map(|part| (part.pages + part.metadata) * PAGE).sum::<u64>();
-            one.ahead.skipped += all().map(|part| part.skipped as u64).sum::<u64>();
+            one.ahead.skipped += all().map(|part| part.skipped.len() as u64).sum::<u64>();
             one.ahead.overdue += u64::from(overdue);
         });
     }

@@ -31,8 +31,8 @@ pub struct Settings {
     pub bound: Duration,
     /// what is read before a program starts, and what beside it
     pub mode: Mode,
-    /// in which order
-    pub order: Order,
+    /// in which order, unless the mode decides
+    pub order: Option<Order>,
     /// how several starts become one
     pub policy: Policy,
     /// bytes at most; half of what is free where left out

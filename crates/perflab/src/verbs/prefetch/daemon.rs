@@ -49,7 +49,7 @@ fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
         decide: time("--decide", &wanted.decide)?.into(),
         bound: time("--bound", &wanted.bound)?.into(),
         mode: mode(wanted.mode),
-        order: order(wanted.order),
+        order: wanted.order.map(order),
         policy: super::policy(wanted.policy),
         memory: size("--memory", wanted.memory.as_deref())?,
         rate: size("--io", wanted.io.as_deref())?,

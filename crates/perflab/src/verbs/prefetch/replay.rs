@@ -23,7 +23,7 @@ pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Resu
     let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
     let rate = size("--io", wanted.io.as_deref())?;
     let rules =
-        Rules { mode: mode(wanted.mode), order: order(wanted.order), memory, budget: Budget { rate } };
+        Rules { mode: mode(wanted.mode), order: wanted.order.map(order), memory, budget: Budget { rate } };
     let start = match store.get(&program) {
         Ok(known) => combine(&known, super::policy(wanted.policy)),
         Err(error) if wanted.no_start => return Err(error.into()),
@@ -53,7 +53,7 @@ pub struct Rules {
     /// when
     pub mode: Mode,
     /// in which order
-    pub order: Order,
+    pub order: Option<Order>,
     /// bytes at most
     pub memory: u64,
     /// and how fast
@@ -110,8 +110,8 @@ impl Reading {
         Replayed {
             pages: done.pages + rest.pages,
             metadata: done.metadata + rest.metadata,
-            files: done.files + rest.files,
-            skipped: done.skipped + rest.skipped,
+            files: done.files.union(&rest.files).copied().collect(),
+            skipped: done.skipped.union(&rest.skipped).copied().collect(),
             by_name: done.by_name.max(rest.by_name),
             foreign: if done.foreign.is_empty() { rest.foreign } else { done.foreign },
             nanos: done.nanos,
@@ -138,6 +138,7 @@ pub(super) fn mode(name: ModeName) -> Mode {
 
 pub(super) fn order(name: OrderName) -> Order {
     match name {
+        OrderName::Need => Order::Need,
         OrderName::Block => Order::Block,
         OrderName::Inode => Order::Inode,
         OrderName::Access => Order::Access,
@@ -160,12 +161,13 @@ fn say(context: &Context, done: &Replayed) {
     context.say(format!(
         "read ahead: {} of {} files, {} of metadata; {} before the start",
         Bytes(done.pages * PAGE),
-        done.files,
+        done.files.len(),
         Bytes(done.metadata * PAGE),
         Nanos(done.nanos),
     ));
-    if done.skipped > 0 {
-        context.say(format!("{} files have changed, are gone, or may not be opened", done.skipped));
+    if !done.skipped.is_empty() {
+        let skipped = done.skipped.len();
+        context.say(format!("{skipped} files have changed, are gone, or may not be opened"));
     }
     if done.by_name > 0 {
         context.say("a disk cannot be opened: its file system's own blocks come when names are looked up");

@@ -12,7 +12,7 @@ use perflab_conduct::startup::{DiskReads, Held, Inside, StartError, Started, Unt
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
-use perflab_prefetch::{Budget, Mode, Order, Policy, Store, combine, learn, store};
+use perflab_prefetch::{Budget, Mode, Policy, Store, combine, learn, store};
 use serde_json::json;
 
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
@@ -133,8 +133,7 @@ fn mode(way: Ahead) -> Option<Mode> {
 fn reading(context: &Context, store: &Store, program: &Path, mode: Mode) -> anyhow::Result<Reading> {
     let known = store.get(program)?;
     let start = combine(&known, Policy::Last).context("no start is remembered")?;
-    let rules =
-        Rules { mode, order: Order::Block, memory: half_of_free(context)?, budget: Budget { rate: None } };
+    let rules = Rules { mode, order: None, memory: half_of_free(context)?, budget: Budget { rate: None } };
     Ok(prepare(start, rules))
 }
 
