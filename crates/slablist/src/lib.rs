@@ -31,6 +31,7 @@ mod cursor;
 mod engine;
 mod error;
 mod float;
+mod guess;
 mod insert;
 mod iter;
 mod list;

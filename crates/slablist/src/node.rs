@@ -1,7 +1,8 @@
 //! The shape of the tree: index nodes over slabs. Owns the nodes and the reading of them; changes nothing but
 //! elements in place.
 
-use crate::route::{AccessAt, ByKey, Route, lower_bound};
+use crate::guess::guess;
+use crate::route::{AccessAt, ByKey, Route, lower_bound, lower_bound_near};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
 /// below every element after it. A positional list carries separators too, and never reads them.
@@ -112,17 +113,23 @@ impl<T> Node<T> {
     }
 }
 
-impl<K: Ord> Node<K> {
+impl<K: Copy + Ord> Node<K> {
     #[inline]
     pub fn find(&self, key: &K) -> Option<&K> {
         let mut node = self;
         loop {
-            let child = lower_bound(&node.seps, key);
+            let child = node.seps.partition_point(|sep| sep < key);
             match &node.kids {
                 Kids::Nodes(kids) => node = kids.get(child)?,
                 Kids::Slabs(slabs) => {
                     let slab = slabs.get(child)?;
-                    return slab.get(ByKey(key).slot(slab).ok()?);
+                    let low = child.checked_sub(1).map_or(slab.first(), |at| node.seps.get(at))?;
+                    let high = node.seps.get(child).or(slab.last())?;
+                    let at = match guess(slab.len(), low, key, high) {
+                        Some(guess) => lower_bound_near(slab, key, guess),
+                        None => lower_bound(slab, key),
+                    };
+                    return slab.get(at).filter(|found| *found <= key);
                 }
             }
         }

@@ -30,21 +30,67 @@ pub(crate) fn lower_bound<K: Ord>(keys: &[K], key: &K) -> usize {
     start + rest.iter().map(|k| usize::from(k < key)).sum::<usize>()
 }
 
+/// As [`lower_bound`], for whoever puts keys in: those that rise or fall end up at an end, which is looked at first.
+#[inline]
+fn place<K: Ord>(keys: &[K], key: &K) -> usize {
+    match keys {
+        [.., last] if last < key => keys.len(),
+        [first, ..] if key <= first => 0,
+        _ => lower_bound(keys, key),
+    }
+}
+
+/// Keys looked at around a guess: 99 in a hundred keys that lie evenly in a slab of 160 are this near to theirs.
+const NEAR: usize = 4 * STRIDE;
+
+/// The number of leading elements below `key`, which is probably about `guess`.
+///
+/// Four cache lines are loaded at once instead of a slab's twenty, so that the index stays in the cache; and few
+/// enough instructions follow for the processor to begin the next lookup meanwhile.
+#[inline]
+pub(crate) fn lower_bound_near<K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
+    let from = guess.saturating_sub(NEAR / 2).min(keys.len().saturating_sub(NEAR));
+    let Some((before, rest)) = keys.split_at_checked(from) else { return far(keys, key) };
+    let Some((near, after)) = rest.split_first_chunk::<NEAR>() else { return far(keys, key) };
+    let (strides, _) = near.as_chunks::<STRIDE>();
+    let passed = strides.iter().map(|stride| usize::from(stride[STRIDE - 1] < *key)).sum::<usize>();
+    let Some(stride) = strides.get(passed) else { return from + NEAR + far(after, key) };
+    match passed * STRIDE + within(stride, key) {
+        0 => far(before, key),
+        below => from + below,
+    }
+}
+
+/// The guess was bad: kept out of the way of the good ones.
+#[cold]
+#[inline(never)]
+fn far<K: Ord>(keys: &[K], key: &K) -> usize {
+    lower_bound(keys, key)
+}
+
+/// The number of leading elements below `key`, which the last is not.
+#[inline]
+fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
+    let fourth = 4 * usize::from(stride[3] < *key);
+    let second = fourth + 2 * usize::from(stride[fourth + 1] < *key);
+    second + usize::from(stride[second] < *key)
+}
+
 /// By key: separators are upper bounds of the child before them.
 pub(crate) struct ByKey<'a, K>(pub &'a K);
 
 impl<K: Ord> Route<K> for ByKey<'_, K> {
     #[inline]
     fn node(&mut self, seps: &[K], _: &[Node<K>]) -> usize {
-        lower_bound(seps, self.0)
+        place(seps, self.0)
     }
     #[inline]
     fn slab(&mut self, seps: &[K], _: &[Vec<K>]) -> usize {
-        lower_bound(seps, self.0)
+        place(seps, self.0)
     }
     #[inline]
     fn slot(&self, slab: &[K]) -> Result<usize, usize> {
-        let at = lower_bound(slab, self.0);
+        let at = place(slab, self.0);
         if slab.get(at).is_some_and(|k| k <= self.0) { Ok(at) } else { Err(at) }
     }
 }

@@ -39,6 +39,38 @@ fn byte_arrays_and_keys_wider_than_a_slab_would_like() {
     assert!(units.insert(()) && !units.insert(()) && units.remove(&()));
 }
 
+/// Every key and no other is found, however far from an even distribution the keys are.
+fn all_found<K: Copy + Ord>(keys: impl Iterator<Item = K>, what: &str) {
+    let (mut set, mut absent) = (SlabSet::new(), Vec::new());
+    for (at, key) in keys.enumerate() {
+        if at % 3 == 0 { absent.push(key) } else { _ = set.insert(key) }
+    }
+    assert!(set.len() > scaled(1_000), "{what}: {} keys", set.len());
+    assert!(set.iter().all(|key| set.find(key) == Some(key)), "{what}");
+    let model: std::collections::BTreeSet<K> = set.iter().copied().collect();
+    assert!(absent.iter().all(|key| set.contains(key) == model.contains(key)), "{what}");
+}
+
+#[test]
+fn keys_are_found_wherever_they_lie() {
+    let n = scaled(20_000);
+    let raw: Vec<u64> = random(7).take(n).collect();
+    let keys = || raw.iter().copied();
+    all_found(keys(), "even");
+    all_found(keys().map(|key| key >> (key % 60)), "one in each power of two");
+    all_found(keys().map(|key| (key % 7) << 61 | key >> 40), "seven heaps");
+    all_found(keys().map(|key| if key % 200 == 0 { key } else { key >> 50 }), "a heap and its outliers");
+    all_found(keys().map(|key| u64::MAX - (key >> 40)), "all at the end");
+    all_found(keys().map(|key| key.cast_signed() >> (key % 60)), "both signs");
+    all_found(keys().map(|key| (key >> 33) as i32), "half of i32");
+    all_found(keys().map(|key| (key >> 32) as u32), "u32");
+    all_found(keys().map(|key| key as usize), "usize");
+    all_found(keys().map(|key| u128::from(key) << (key % 64)), "u128");
+    all_found(keys().map(|key| key.to_be_bytes()), "eight bytes");
+    all_found(keys().map(|key| u128::from(key).to_be_bytes()), "sixteen bytes, the first of them zero");
+    all_found(keys().map(|key| (key as u8, key)), "pairs, which have no number");
+}
+
 #[test]
 fn runs_leave_full_slabs_and_nodes() {
     let n = scaled(200_000) as u64;

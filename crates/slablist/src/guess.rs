@@ -1,0 +1,65 @@
+//! Where a key probably lies among others. Owns the numbers that keys stand for and the arithmetic between them; a
+//! guess is a place to look first, never an answer.
+
+use castaway::match_type;
+
+/// The number that a key stands for: it never falls where keys rise. `None` for types that have none, which is known
+/// when the program is compiled.
+#[inline]
+fn number<K: Copy>(key: &K) -> Option<u64> {
+    match_type!(*key, {
+        u64 as key => Some(key),
+        u32 as key => Some(key.into()),
+        u16 as key => Some(key.into()),
+        usize as key => Some(key as u64),
+        u128 as key => Some((key >> 64) as u64),
+        i64 as key => Some(rising(key)),
+        i32 as key => Some(rising(key.into())),
+        [u8; 8] as key => Some(u64::from_be_bytes(key)),
+        [u8; 16] as key => Some((u128::from_be_bytes(key) >> 64) as u64),
+        _ => None,
+    })
+}
+
+/// Signed numbers in their order, from 0.
+#[inline]
+fn rising(number: i64) -> u64 {
+    number.cast_unsigned() ^ (1 << 63)
+}
+
+/// How many of `len` keys from `low` to `high` are below `key` if they lie evenly. `None` where keys have no numbers.
+#[inline]
+pub(crate) fn guess<K: Copy>(len: usize, low: &K, key: &K, high: &K) -> Option<usize> {
+    let (low, key, high) = (number(low)?, number(key)?, number(high)?);
+    // Halved, for it is signed numbers that the processor makes floats of at once.
+    let above_low = |number: u64| (number.saturating_sub(low) >> 1).cast_signed() as f64;
+    Some((above_low(key) / above_low(high).max(1.0) * len as f64) as u32 as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guess;
+
+    #[test]
+    fn even_keys_are_where_they_are_guessed() {
+        for at in 0..100_usize {
+            assert!(guess(100, &0_u64, &(at as u64 * 1000), &100_000).unwrap().abs_diff(at) <= 2);
+            assert!(guess(100, &-50_i32, &(at as i32 - 50), &50).unwrap().abs_diff(at) <= 2);
+            let bytes = |n: usize| ((n as u128) << 90).to_be_bytes();
+            assert!(guess(100, &bytes(0), &bytes(at), &bytes(100)).unwrap().abs_diff(at) <= 2);
+        }
+    }
+
+    #[test]
+    fn the_whole_width_of_a_type_is_measured() {
+        assert_eq!(guess(100, &0, &(u64::MAX / 2), &u64::MAX), Some(50));
+        assert_eq!(guess(100, &i64::MIN, &0, &i64::MAX), Some(50));
+        assert_eq!(guess(100, &5_u64, &5, &5), Some(0));
+    }
+
+    #[test]
+    fn keys_without_numbers_have_no_guess() {
+        assert_eq!(guess(100, &"a", &"b", &"c"), None);
+        assert_eq!(guess(100, &(1_u64, 2), &(3, 4), &(5, 6)), None);
+    }
+}
