@@ -1,29 +1,24 @@
 //! Reading ahead. Files are opened by name with the rights of who calls, never through a link and never for writing; one that
 //! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
 
-use std::collections::{BTreeSet, VecDeque};
+mod coming;
+
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use perflab_model::io::{Device, PAGE, Runs};
+use perflab_model::io::{Device, PAGE};
 use perflab_observe::io::{Mounts, files, mounts};
 
-use crate::kernel::readahead;
+use self::coming::{Coming, ask};
 use crate::plan::{Plan, Step};
 use crate::trace::FileSystem;
 
-/// The kernel reads no more than a device's window at once, which is seldom smaller.
-const PIECE: u64 = 128 << 10;
-/// Pages of one request, of which one is waited for.
-const TOUCHED: u64 = PIECE / PAGE;
-/// Pages that are asked for before they are waited for: 2 MiB, which the slowest disk needs 35 ms for.
-const WINDOW: u64 = 512;
-/// Files that a thread holds open at once.
-const OPEN: usize = 64;
 /// Threads on disks that do several things at once.
 const THREADS: usize = 4;
 
@@ -72,7 +67,7 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
     if part.metadata {
         for (system, here) in plan.start.systems.iter().zip(&systems) {
             if let Some(here) = here {
-                metadata(system, here, &mut done);
+                metadata(system, here, stop, &mut done);
             }
         }
     }
@@ -111,27 +106,27 @@ fn here(system: &FileSystem, mounts: &Mounts, done: &mut Replayed) -> Option<Her
 
 /// A file system's own blocks come through its device, in the order of the disk, and are waited for: every later step needs
 /// them. Where the device cannot be opened, opening files by name reads most of them.
-fn metadata(system: &FileSystem, here: &Here, done: &mut Replayed) {
+fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Replayed) {
     if system.metadata.is_empty() {
         return;
     }
     let opened = mounts::node(here.device).and_then(|node| files::open(&node).ok());
     match opened {
         Some(node) => {
-            ask(&node, &system.metadata, &mut |_| true);
-            wait(&node, &system.metadata);
+            let mut coming = Coming::new(stop);
+            ask(&Rc::new(node), &system.metadata, &mut coming, &mut |_| true);
+            coming.wait_for_all();
             done.metadata += system.metadata.pages();
         }
         None => done.by_name += 1,
     }
 }
 
-/// Opens, asks, and waits for what was asked a window before: the disk always has something to do, and never so much that
-/// the kernel's own sorting of requests undoes the order.
+/// Opens, asks, and waits for what was asked a window before.
 fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
     let (next, asked) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
-        let (mut coming, mut met) = (Coming::default(), Vec::new());
+        let (mut coming, mut met) = (Coming::new(stop), Vec::new());
         while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -139,13 +134,12 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
             let file = traced(step);
             met.push((step.file.turn, file.is_ok()));
             let Ok(file) = file else { continue };
-            ask(&file, &step.pages, &mut |pages| {
+            ask(&Rc::new(file), &step.pages, &mut coming, &mut |pages| {
                 pace.wait((asked.fetch_add(pages, Ordering::Relaxed) + pages) * PAGE, stop);
                 !stop.load(Ordering::Relaxed)
             });
-            coming.add(file, &step.pages, stop);
         }
-        coming.wait_for_all(stop);
+        coming.wait_for_all();
         met
     };
     let met = std::thread::scope(|scope| {
@@ -174,65 +168,6 @@ fn traced(step: &Step<'_>) -> io::Result<File> {
             .generation
             .is_none_or(|known| perflab_observe::io::generation(&file).is_none_or(|now| now == known));
     if same { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
-}
-
-/// Asks for runs in pieces; `go_on` hears of the pages of each.
-fn ask(file: &File, pages: &Runs, go_on: &mut dyn FnMut(u64) -> bool) {
-    for (first, count) in pages.iter() {
-        let (mut at, end) = (first * PAGE, (first + count) * PAGE);
-        while at < end {
-            let length = PIECE.min(end - at);
-            // What cannot be read ahead will be read by the program, which knows better what to do about it.
-            let _ = readahead(file, at, length);
-            if !go_on(length / PAGE) {
-                return;
-            }
-            at += length;
-        }
-    }
-}
-
-/// What was asked for and may not have come, in the order of asking.
-#[derive(Default)]
-struct Coming<'a> {
-    steps: VecDeque<(File, &'a Runs)>,
-    pages: u64,
-}
-
-impl<'a> Coming<'a> {
-    fn add(&mut self, file: File, pages: &'a Runs, stop: &AtomicBool) {
-        self.pages += pages.pages();
-        self.steps.push_back((file, pages));
-        while self.pages > WINDOW || self.steps.len() > OPEN {
-            self.wait_for_first(stop);
-        }
-    }
-
-    fn wait_for_all(&mut self, stop: &AtomicBool) {
-        while !self.steps.is_empty() {
-            self.wait_for_first(stop);
-        }
-    }
-
-    /// Not at all once nobody needs it.
-    fn wait_for_first(&mut self, stop: &AtomicBool) {
-        let Some((file, pages)) = self.steps.pop_front() else { return };
-        self.pages -= pages.pages();
-        if !stop.load(Ordering::Relaxed) {
-            wait(&file, pages);
-        }
-    }
-}
-
-/// Waits until runs have come, by reading a byte of the last page of each request.
-fn wait(file: &File, pages: &Runs) {
-    let mut byte = [0];
-    for (first, count) in pages.iter() {
-        for last in (first..first + count).step_by(TOUCHED as usize) {
-            let page = (last + TOUCHED - 1).min(first + count - 1);
-            let _ = file.read_at(&mut byte, page * PAGE);
-        }
-    }
 }
 
 /// Keeps to a number of bytes a second.

@@ -1,0 +1,78 @@
+//! Requests under way: always so many that the disk has something to do, and never so many that the kernel's own sorting of
+//! what waits undoes the order in which it was asked for.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use perflab_model::io::{PAGE, Runs};
+
+use crate::kernel::readahead;
+
+/// Pages of a request: the kernel reads no more than a device's window at once, which is seldom smaller.
+const REQUEST: u64 = (128 << 10) / PAGE;
+/// Pages that are asked for before they are waited for: 2 MiB, which the slowest disk needs 35 ms for.
+const WINDOW: u64 = 512;
+/// Requests that a thread waits for, each of which may hold a file open.
+const REQUESTS: usize = 64;
+
+/// Asks for runs in requests of the size that the kernel makes; `go_on` hears of the pages of each.
+pub(super) fn ask(
+    file: &Rc<File>,
+    pages: &Runs,
+    coming: &mut Coming<'_>,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) {
+    for (first, count) in pages.iter() {
+        let (mut at, end) = (first, first + count);
+        while at < end {
+            let pages = REQUEST.min(end - at);
+            // What cannot be read ahead will be read by the program, which knows better what to do about it.
+            let _ = readahead(file, at * PAGE, pages * PAGE);
+            at += pages;
+            coming.add(Rc::clone(file), at - 1, pages);
+            if !go_on(pages) {
+                return;
+            }
+        }
+    }
+}
+
+/// What was asked for and may not have come, in the order of asking.
+pub(super) struct Coming<'a> {
+    /// of each request its file, its last page, and how many it has
+    requests: VecDeque<(Rc<File>, u64, u64)>,
+    pages: u64,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Coming<'a> {
+    pub(super) fn new(stop: &'a AtomicBool) -> Self {
+        Coming { requests: VecDeque::new(), pages: 0, stop }
+    }
+
+    fn add(&mut self, file: Rc<File>, last: u64, pages: u64) {
+        self.pages += pages;
+        self.requests.push_back((file, last, pages));
+        while self.pages > WINDOW || self.requests.len() > REQUESTS {
+            self.wait_for_first();
+        }
+    }
+
+    pub(super) fn wait_for_all(&mut self) {
+        while !self.requests.is_empty() {
+            self.wait_for_first();
+        }
+    }
+
+    /// Reads a byte of the request's last page; not once nobody needs it.
+    fn wait_for_first(&mut self) {
+        let Some((file, last, pages)) = self.requests.pop_front() else { return };
+        self.pages -= pages;
+        if !self.stop.load(Ordering::Relaxed) {
+            let _ = file.read_at(&mut [0], last * PAGE);
+        }
+    }
+}
