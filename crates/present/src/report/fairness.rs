@@ -93,10 +93,24 @@ fn every_iteration(one: &Fairness, names: &[String]) -> Scene {
         dots: dots.collect(),
         ranges: one.values.iter().enumerate().filter_map(|(at, (_, values))| range(at, values)).collect(),
         levels: Vec::new(),
-        spans: Vec::new(),
+        spans: boots(one),
         groups: names.iter().take(one.targets).cloned().collect(),
     }
     .scene()
+}
+
+/// The iterations of each boot, where there were several.
+fn boots(one: &Fairness) -> Vec<Span> {
+    let mut from = 0.0;
+    let boots = one.values.chunk_by(|(boot, _), (next, _)| boot == next);
+    let spans = boots.filter_map(|iterations| {
+        let to = from + iterations.len() as f64;
+        let (boot, _) = iterations.first()?;
+        let span = Span { from: from - 0.5, to: to - 0.5, name: format!("boot {boot}") };
+        from = to;
+        Some(span)
+    });
+    Some(spans.collect::<Vec<_>>()).filter(|spans| spans.len() > 1).unwrap_or_default()
 }
 
 /// From the least to the most of one iteration.
@@ -110,9 +124,13 @@ fn spreads(all: &[Fairness]) -> Scene {
     let dot = |(at, one): (usize, &Fairness)| Dot {
         x: at as f64,
         y: one.spread.value,
-        interval: one.spread.interval.as_ref().map(|interval| (interval.low, interval.high)),
+        interval: None,
         group: at % PALETTE.len(),
         name: format!("{}, {}: {}", one.case, one.metric, interval(&one.spread)),
+    };
+    let reach = |(at, one): (usize, &Fairness)| {
+        let interval = one.spread.interval.as_ref()?;
+        Some(Range { at: at as f64, low: interval.low, high: interval.high })
     };
     let span = |(at, one): (usize, &Fairness)| Span {
         from: at as f64 - 0.5,
@@ -125,7 +143,7 @@ fn spreads(all: &[Fairness]) -> Scene {
         unit: Unit::Plain(String::new()),
         across: "case, in the order of above".into(),
         dots: all.iter().enumerate().map(dot).collect(),
-        ranges: Vec::new(),
+        ranges: all.iter().enumerate().filter_map(reach).collect(),
         levels: vec![Level { from: -0.5, to: all.len() as f64 - 0.5, value: 1.0 }],
         spans: all.iter().enumerate().map(span).collect(),
         groups: Vec::new(),
@@ -174,6 +192,11 @@ mod tests {
         assert!(picture.contains("largest over smallest 1.667 [1.667, 2.000]"), "{picture}");
         let said = sentence(&fairness(), &names);
         assert!(said.contains("guest3 12\u{a0}MB/s"), "{said}");
+        assert!(!picture.contains("boot 0</text>"), "there is but one");
+        let mut two = fairness();
+        two.values.iter_mut().skip(4).for_each(|(boot, _)| *boot = 1);
+        let picture = every_iteration(&two, &names).svg(Surface::Paper);
+        assert!(["boot 0</text>", "boot 1</text>"].iter().all(|title| picture.contains(title)), "{picture}");
         assert!(spreads(&[fairness(), fairness()]).svg(Surface::Paper).contains("Largest over smallest"));
     }
 }
