@@ -1,6 +1,7 @@
 //! Owns the choice of what is compared with what: boots where they repeat, else pairs of a block, else iterations.
 //! It refuses to pool levels: iterations of one boot share its luck.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use perflab_stats::{StatsError, median};
@@ -71,8 +72,8 @@ impl Units {
     }
 }
 
-fn medians(boots: &BTreeMap<u32, Vec<Point>>) -> Result<BTreeMap<u32, f64>, StatsError> {
-    let of = |points: &Vec<Point>| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
+fn medians(boots: &BTreeMap<u32, Cow<'_, [Point]>>) -> Result<BTreeMap<u32, f64>, StatsError> {
+    let of = |points: &[Point]| median(&points.iter().map(|point| point.value).collect::<Vec<_>>());
     boots.iter().map(|(boot, points)| Ok((*boot, of(points)?))).collect()
 }
 
@@ -99,9 +100,12 @@ fn together(one: &Point, next: &Point) -> bool {
     iteration(one) == iteration(next)
 }
 
-fn by_iteration(cell: &Cell) -> Vec<Point> {
-    let mut points = cell.points.clone();
-    points.sort_by_key(iteration);
+/// The values by run, boot and iteration, which is their order in time more often than not.
+fn by_iteration(cell: &Cell) -> Cow<'_, [Point]> {
+    let mut points = Cow::Borrowed(&cell.points[..]);
+    if !points.is_sorted_by_key(iteration) {
+        points.to_mut().sort_by_key(iteration);
+    }
     points
 }
 

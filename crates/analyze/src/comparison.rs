@@ -1,9 +1,12 @@
 //! Owns the shape of the answer: what a comparison holds, and nothing about how it is found or shown. It refuses
 //! made-up numbers: whatever is not known is absent.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use perflab_model::{Direction, Nanos, Status, Unit};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{FactDifference, Flag, Warning};
 
@@ -115,7 +118,33 @@ pub struct Summary {
     /// Iterations of the case that gave no value.
     pub failed: usize,
     /// Every value, in order of time.
-    pub values: Vec<Point>,
+    pub values: Values,
+}
+
+/// The values of a metric in a case on one side, held once for all rows in which they stand: fifty runs that are compared
+/// with one are fifty rows with the same baseline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Values(Arc<Vec<Point>>);
+
+impl Values {
+    /// The values, to be changed: those who share them keep them as they were.
+    pub(crate) fn to_mut(&mut self) -> &mut Vec<Point> {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl Deref for Values {
+    type Target = [Point];
+
+    fn deref(&self) -> &[Point] {
+        &self.0
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
 }
 
 /// One measured value, and where it stands.

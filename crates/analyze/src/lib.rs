@@ -96,7 +96,7 @@ pub mod warning;
 pub use ahead::ahead;
 pub use compare::{compare, compare_by_factor};
 pub use comparison::{
-    Change, Comparison, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Verdict,
+    Change, Comparison, Interval, Level, Method, Point, Row, RunInfo, Scale, Summary, Values, Verdict,
 };
 pub use environment::FactDifference;
 pub use error::AnalyzeError;

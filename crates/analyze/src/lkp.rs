@@ -94,7 +94,7 @@ fn name(row: &Row) -> String {
 }
 
 fn values(side: &Option<Summary>) -> Vec<f64> {
-    side.iter().flat_map(|summary| &summary.values).map(|point| point.value).collect()
+    side.iter().flat_map(|summary| summary.values.iter()).map(|point| point.value).collect()
 }
 
 fn lkp_row(row: &Row, changed: bool) -> LkpRow {

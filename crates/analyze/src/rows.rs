@@ -221,6 +221,6 @@ impl Spot<'_> {
 /// Whether both sides are one and the same number throughout, often enough to be no accident.
 fn constant(baseline: &Cell, candidate: &Cell) -> bool {
     let enough = baseline.points.len().min(candidate.points.len()) >= FEWEST_EXACT;
-    let values = || baseline.points.iter().chain(&candidate.points).map(|point| point.value);
+    let values = || baseline.points.iter().chain(candidate.points.iter()).map(|point| point.value);
     enough && values().zip(values().skip(1)).all(|(one, next)| one == next)
 }

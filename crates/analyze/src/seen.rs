@@ -1,13 +1,15 @@
 //! Owns the lining up of samples: which values belong to the same case and metric, on every side. It refuses to
 //! guess: a metric that changed its unit is another metric.
 
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use indexmap::{Equivalent, IndexMap, IndexSet};
 use perflab_model::{Case, Direction, Name, Nanos, Outcome, RunRecord, Sample, Unit};
 
-use crate::comparison::{Point, RunInfo};
+use crate::comparison::{Point, RunInfo, Values};
 use crate::warning::Warning;
 use crate::{Options, Side};
 
@@ -61,7 +63,7 @@ pub(crate) struct Cell {
     pub(crate) direction: Direction,
     pub(crate) primary: bool,
     pub(crate) margin: Option<f64>,
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Values,
     pub(crate) not_numbers: usize,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -107,7 +109,9 @@ impl Index {
             add_failures(&mut table, run, &subjects);
         }
         for cell in table.cells.values_mut() {
-            cell.points.sort_by_key(|point| (point.at, point.run, point.iteration));
+            let points = cell.points.to_mut();
+            points.sort_by_key(|point| (point.at, point.run, point.iteration));
+            points.shrink_to_fit();
         }
         table
     }
@@ -171,11 +175,12 @@ impl Index {
             let metric = self.metric_number(sample);
             let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot));
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
-            cell.points.reserve(samples.len());
-            let before = cell.points.len();
+            let points = cell.points.to_mut();
+            points.reserve(samples.len());
+            let before = points.len();
             let numbers = samples.iter().filter(|sample| sample.value.is_finite());
-            cell.points.extend(numbers.map(|sample| Point { boot, ..point(sample, run, number) }));
-            cell.not_numbers += samples.len() - (cell.points.len() - before);
+            points.extend(numbers.map(|sample| Point { boot, ..point(sample, run, number) }));
+            cell.not_numbers += samples.len() - (points.len() - before);
         }
     }
 
@@ -207,7 +212,7 @@ impl Cell {
             direction: sample.direction,
             primary: sample.primary,
             margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
-            points: Vec::new(),
+            points: Values::default(),
             not_numbers: 0,
             warnings: Vec::new(),
         }
@@ -228,12 +233,15 @@ impl Cell {
         self.stretches().filter_map(|points| Some(points.first()?.boot)).collect::<BTreeSet<u32>>().len()
     }
 
-    /// The values of each boot, in order of time.
-    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Vec<Point>> {
-        let mut boots: BTreeMap<u32, Vec<Point>> = BTreeMap::new();
+    /// The values of each boot, in order of time; copied only where another boot stands among them.
+    pub(crate) fn by_boot(&self) -> BTreeMap<u32, Cow<'_, [Point]>> {
+        let mut boots: BTreeMap<u32, Cow<'_, [Point]>> = BTreeMap::new();
         for points in self.stretches() {
             let Some(first) = points.first() else { continue };
-            boots.entry(first.boot).or_default().extend(points);
+            match boots.entry(first.boot) {
+                Entry::Vacant(boot) => drop(boot.insert(Cow::Borrowed(points))),
+                Entry::Occupied(mut boot) => boot.get_mut().to_mut().extend(points),
+            }
         }
         boots
     }

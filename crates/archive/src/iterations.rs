@@ -40,6 +40,8 @@ pub(crate) fn columns(plan: &Plan, targets: bool) -> Vec<Declaration> {
     columns
 }
 
+/// The outcome of an iteration that ended well.
+const OK: &str = "ok";
 /// Iterations that room is made for at once: what a damaged footer says may be any number.
 const MOST_AT_ONCE: usize = 1 << 20;
 /// Iterations that are written at once.
@@ -119,7 +121,7 @@ fn alike(one: (&Iteration, Option<Slot>), next: (&Iteration, Option<Slot>)) -> b
 
 fn outcome_cells(outcome: &Outcome) -> (&'static str, Item<'_>, Item<'_>) {
     match outcome {
-        Outcome::Ok => ("ok", Item::Missing, Item::Missing),
+        Outcome::Ok => (OK, Item::Missing, Item::Missing),
         Outcome::Failed { reason } => ("failed", Item::Text(reason), Item::Missing),
         Outcome::TimedOut { limit } => ("timed-out", Item::Missing, Item::Int(signed(*limit))),
         Outcome::Interrupted => ("interrupted", Item::Missing, Item::Missing),
@@ -137,6 +139,20 @@ pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, Ar
     let mut iterations = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
     table.parts().try_for_each(|part| append(&mut iterations, &part, manifest))?;
     Ok(iterations)
+}
+
+/// The iterations of the run at `run` that did not end well: a look at one column where all did.
+pub(crate) fn read_failed(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, ArchiveError> {
+    let table = TableReader::open(&run.join(ITERATIONS))?;
+    let mut failed = Vec::new();
+    for part in table.parts() {
+        if part.repeats("outcome")?.iter().any(|(outcome, _)| outcome != OK) {
+            let mut all = Vec::new();
+            append(&mut all, &part, manifest)?;
+            failed.extend(all.into_iter().filter(|iteration| iteration.outcome != Outcome::Ok));
+        }
+    }
+    Ok(failed)
 }
 
 fn append(
@@ -165,7 +181,7 @@ fn append(
 fn outcomes(table: &TableReader) -> Result<Box<dyn Iterator<Item = Outcome>>, ArchiveError> {
     let names = table.repeats("outcome")?;
     if let [(all, times)] = &names[..]
-        && all == "ok"
+        && all == OK
     {
         return Ok(Box::new(std::iter::repeat_n(Outcome::Ok, *times)));
     }
@@ -177,7 +193,7 @@ fn outcomes(table: &TableReader) -> Result<Box<dyn Iterator<Item = Outcome>>, Ar
 
 fn outcome(name: &str, reason: Option<String>, limit: Option<i64>) -> Outcome {
     match name {
-        "ok" => Outcome::Ok,
+        OK => Outcome::Ok,
         "timed-out" => Outcome::TimedOut { limit: unsigned(limit.unwrap_or(0)) },
         "interrupted" => Outcome::Interrupted,
         _ => Outcome::Failed { reason: reason.unwrap_or_default() },

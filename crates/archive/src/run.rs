@@ -8,7 +8,7 @@ use perflab_model::io::IoRecording;
 use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series, Spans};
 use perflab_model::trace::{Operations, Traced};
-use perflab_model::{Event, Iteration, Manifest, Profile, RunRecord, Status, What};
+use perflab_model::{Event, Iteration, Manifest, Outcome, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
 use crate::events::{Events, kind};
@@ -88,12 +88,29 @@ impl RunDir {
     /// # Errors
     /// Files that are missing, damaged, or newer than this program.
     pub fn record(&self) -> Result<RunRecord, ArchiveError> {
+        self.record_with(iterations::read)
+    }
+
+    /// The same with those iterations only that did not end well: what is asked of many runs with many of them.
+    ///
+    /// # Errors
+    /// As [`RunDir::record`].
+    pub fn record_of_failures(&self) -> Result<RunRecord, ArchiveError> {
+        let mut record = self.record_with(iterations::read_failed)?;
+        record.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
+        Ok(record)
+    }
+
+    fn record_with(
+        &self,
+        iterations: fn(&Path, &Manifest) -> Result<Vec<Iteration>, ArchiveError>,
+    ) -> Result<RunRecord, ArchiveError> {
         let events = self.events()?;
         let stored = manifest::read(&self.path)?;
         let closed = stored.status != Status::Running;
         let manifest = Manifest { status: standing(&self.path, stored.status), ..stored };
         let (samples, iterations) = match closed {
-            true => (samples::read(&self.path, &manifest)?, iterations::read(&self.path, &manifest)?),
+            true => (samples::read(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
             false => (Vec::new(), Vec::new()),
         };
         let mut record = RunRecord { manifest, samples, iterations, gaps: Vec::new(), warnings: Vec::new() };

@@ -6,12 +6,25 @@ use std::thread;
 
 use perflab_analyze::Side;
 use perflab_archive::id::shortest_prefixes;
-use perflab_archive::{Archive, RunDir};
+use perflab_archive::{Archive, ArchiveError, RunDir};
 use perflab_model::RunRecord;
 
 /// The runs behind one selector, as one side: a label that several runs share is their repetitions.
 pub fn side(archive: &Archive, selector: &str) -> anyhow::Result<Side> {
-    let runs = archive.find(selector)?.iter().map(RunDir::record).collect::<Result<Vec<_>, _>>()?;
+    of(archive, selector, RunDir::record)
+}
+
+/// The same with those iterations only that did not end well.
+pub fn side_of_failures(archive: &Archive, selector: &str) -> anyhow::Result<Side> {
+    of(archive, selector, RunDir::record_of_failures)
+}
+
+fn of(
+    archive: &Archive,
+    selector: &str,
+    record: fn(&RunDir) -> Result<RunRecord, ArchiveError>,
+) -> anyhow::Result<Side> {
+    let runs = archive.find(selector)?.iter().map(record).collect::<Result<Vec<_>, _>>()?;
     Ok(Side { name: name(selector, &runs), runs })
 }
 

@@ -46,8 +46,8 @@ pub fn two_modes(values: &[f64]) -> Result<Option<TwoModes>, StatsError> {
     let sorted = sorted(at_least(values, FEWEST)?)?;
     let limit = 4.0 * (sorted.len() as f64 / 10.0).powf(-0.95);
     let best = widest_gap(&sorted);
-    let on_logarithms = logarithms(&sorted).map_or(f64::INFINITY, |logs| widest_gap(&logs).gap);
-    if best.gap <= limit || on_logarithms <= limit || is_a_step(&sorted, best.at) {
+    let on_logarithms = || logarithms(&sorted).map_or(f64::INFINITY, |logs| widest_gap(&logs).gap);
+    if best.gap <= limit || is_a_step(&sorted, best.at) || on_logarithms() <= limit {
         return Ok(None);
     }
     let (low, high) = sorted.split_at(best.at);

@@ -22,17 +22,19 @@ pub(crate) struct ExecutionId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetricId(u32);
 
+/// Small, as there may be a million of them.
 struct Execution {
     slot: Slot,
-    outcome: Outcome,
-    span: Option<Span>,
+    /// index into the spans
+    span: u32,
 }
 
 struct Measured {
     execution: u32,
     metric: u32,
     value: f64,
-    span: Option<Span>,
+    /// where it is not the execution's
+    span: Option<Box<Span>>,
 }
 
 /// Everything that the benchmarks of one run reported.
@@ -45,6 +47,10 @@ pub(crate) struct Results {
     declared: IndexMap<String, Vec<Metric>>,
     factors: IndexMap<String, Vec<String>>,
     executions: Vec<Execution>,
+    /// When executions ran, each once for all that follow one another.
+    spans: Vec<Option<Span>>,
+    /// Why executions failed.
+    failures: HashMap<u32, String>,
     samples: Vec<Measured>,
 }
 
@@ -120,7 +126,11 @@ impl Results {
             *count - 1
         });
         let slot = Slot { case: case.0, iteration, block: iteration, warmup: false, boot };
-        self.executions.push(Execution { slot, outcome: Outcome::Ok, span });
+        if self.spans.last() != Some(&span) {
+            self.spans.push(span);
+        }
+        let span = u32::try_from(self.spans.len() - 1).unwrap_or(u32::MAX);
+        self.executions.push(Execution { slot, span });
         ExecutionId(u32::try_from(self.executions.len() - 1).unwrap_or(u32::MAX))
     }
 
@@ -135,9 +145,7 @@ impl Results {
 
     /// Says that an execution failed.
     pub(crate) fn failed(&mut self, execution: ExecutionId, reason: &str) {
-        if let Some(execution) = self.executions.get_mut(execution.0 as usize) {
-            execution.outcome = Outcome::Failed { reason: reason.into() };
-        }
+        self.failures.insert(execution.0, reason.into());
     }
 
     /// One value of an execution; `span` where it is known more closely than the execution's.
@@ -150,7 +158,7 @@ impl Results {
     ) {
         if value.is_finite() {
             let (execution, metric) = (execution.0, metric.0);
-            self.samples.push(Measured { execution, metric, value, span });
+            self.samples.push(Measured { execution, metric, value, span: span.map(Box::new) });
         }
     }
 
@@ -173,34 +181,41 @@ impl Results {
 
     /// The earliest time that is known.
     pub(crate) fn first_time(&self) -> Option<Nanos> {
-        let executions = self.executions.iter().filter_map(|execution| execution.span);
-        executions.chain(self.samples.iter().filter_map(|sample| sample.span)).map(|(begin, _)| begin).min()
+        let own = self.samples.iter().filter_map(|sample| sample.span.as_deref());
+        self.spans.iter().flatten().chain(own).map(|(begin, _)| *begin).min()
     }
 
     /// When the last execution ended.
     pub(crate) fn last_time(&self) -> Option<Nanos> {
-        self.executions.iter().filter_map(|execution| Some(execution.span?.1)).max()
+        self.spans.iter().flatten().map(|(_, end)| *end).max()
     }
 
     /// All of it as events at `at`, times counted from `anchor`; executions without a time get the `whole` run's.
     pub(crate) fn events(mut self, anchor: Nanos, at: Nanos, whole: Span) -> impl Iterator<Item = Event> {
         self.samples.sort_by_key(|sample| sample.execution);
-        let Results { executions, samples, metrics, .. } = self;
+        let Results { executions, spans, mut failures, samples, metrics, .. } = self;
         let metrics: Vec<(Name, Metric)> =
             metrics.into_iter().map(|metric| (Name::from(&metric.name), metric)).collect();
         let mut executions = executions.into_iter().zip(0..).peekable();
         let mut samples = samples.into_iter().peekable();
         let since = move |(begin, end): Span| (begin.since(anchor), end.since(anchor));
+        let spans: Vec<Span> = spans.into_iter().map(|span| span.map_or(whole, since)).collect();
         let mut next = move || {
             let (execution, slot) = executions.peek()?;
-            let (slot, span) = (*slot, execution.span.map_or(whole, since));
+            let (slot, span) = (*slot, spans.get(execution.span as usize).copied().unwrap_or(whole));
             if let Some(sample) = samples.next_if(|sample| sample.execution == slot) {
                 let metric = metrics.get(sample.metric as usize)?;
-                return Some(measured(execution, metric, sample.value, sample.span.map_or(span, since)));
+                return Some(measured(
+                    execution,
+                    metric,
+                    sample.value,
+                    sample.span.map_or(span, |own| since(*own)),
+                ));
             }
-            let (execution, _) = executions.next()?;
+            executions.next()?;
             let (start, end) = span;
-            Some(What::IterationEnded { slot, outcome: execution.outcome, start, end })
+            let failed = failures.remove(&slot).map(|reason| Outcome::Failed { reason });
+            Some(What::IterationEnded { slot, outcome: failed.unwrap_or(Outcome::Ok), start, end })
         };
         std::iter::from_fn(move || next().map(|what| Event::new(at, what)))
     }

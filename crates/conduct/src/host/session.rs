@@ -171,7 +171,7 @@ pub(crate) fn has_enough(
     let message = format!("the wanted precision was reached: {done} of at most {most} blocks were measured");
     stream.warn(
         message,
-        "nothing: intervals of a run that ends when they are narrow are a little too narrow",
+        "mind that intervals of a run that ends when they are narrow are a little too narrow",
     )?;
     Ok(true)
 }

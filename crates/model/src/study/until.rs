@@ -28,6 +28,14 @@ pub struct NotARule {
     reason: String,
 }
 
+impl Until {
+    /// The precision in per cent, as it was written: 0.07 and not 0.07000000000000001.
+    #[must_use]
+    pub fn percent(self) -> f64 {
+        (self.precision * 1e12).round() / 1e10
+    }
+}
+
 impl FromStr for Until {
     type Err = NotARule;
 
@@ -67,8 +75,7 @@ fn percent(text: &str) -> Option<f64> {
 
 impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let precision = self.precision * 100.0;
-        write!(f, "precision {precision}%, at least {}, at most {}", self.at_least, self.at_most)
+        write!(f, "precision {}%, at least {}, at most {}", self.percent(), self.at_least, self.at_most)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ends a run when its deciding medians are as precise as the study wants: after complete blocks only, and never because a
 //! difference is significant.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use perflab_analyze::enough::precision;
 use perflab_analyze::together::together;
@@ -59,17 +59,46 @@ impl Enough {
         }
     }
 
-    /// An iteration of several targets is one value, as in every table.
     fn is_precise(&self, until: Until) -> bool {
-        let mut values: HashMap<(u32, &str), Vec<f64>> = HashMap::new();
+        let known = self.precisions();
+        !known.is_empty() && known.iter().all(|(.., found)| is_narrow(*found, until))
+    }
+
+    /// How well each deciding median of a case is known: half its interval, relative to it; absent where there are too few
+    /// values. An iteration of several targets is one value, as in every table.
+    fn precisions(&self) -> Vec<(u32, String, Option<f64>)> {
+        let mut values: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
         let together = together(&self.samples);
         for sample in together.iter().filter(|sample| sample.primary || !self.any_primary) {
             values.entry((sample.case, sample.metric.as_str())).or_default().push(sample.value);
         }
-        let narrow =
-            |values: &Vec<f64>| precision(values, 0.95).is_some_and(|found| found <= until.precision);
-        !values.is_empty() && values.values().all(narrow)
+        let known = values.into_iter();
+        known.map(|((case, metric), values)| (case, metric.to_owned(), precision(&values, 0.95))).collect()
     }
+
+    /// What a finished run is not known well enough in, where the study says how well it should be.
+    pub fn missed(&self, manifest: &Manifest) -> Option<String> {
+        let until = self.until.filter(|_| !self.stop.is_enough())?;
+        let label = |case| manifest.plan.case(case).map(perflab_model::Case::label).unwrap_or_default();
+        let vague = self.precisions().into_iter().filter(|(.., found)| !is_narrow(*found, until));
+        let vague = vague.map(|(case, metric, found)| match found {
+            Some(found) => format!("{} {metric} is known to ± {:.1} %", label(case), found * 100.0),
+            None => format!("{} {metric} has too few values", label(case)),
+        });
+        let vague: Vec<String> = vague.collect();
+        let first = vague.first()?;
+        let others = if vague.len() > 1 { format!(" ({} more)", vague.len() - 1) } else { String::new() };
+        Some(format!(
+            "warning: the wanted precision of {} % was not reached in {} blocks: {first}{others}; raise `at most` in the study, \
+             or measure on a quieter machine",
+            until.percent(),
+            until.at_most
+        ))
+    }
+}
+
+fn is_narrow(found: Option<f64>, until: Until) -> bool {
+    found.is_some_and(|found| found <= until.precision)
 }
 
 impl Consumer for Enough {

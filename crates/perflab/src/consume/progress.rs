@@ -58,7 +58,10 @@ impl Progress {
         let (cases, slots) = (manifest.plan.cases.len(), manifest.plan.slots.len());
         self.bar.set_length(slots as u64);
         let order = &manifest.plan.order;
-        self.say(&format!("{}: {cases} cases, {slots} iterations, {order} order", manifest.study.title));
+        let (cases, slots) = (counted(cases, "case"), counted(slots, "iteration"));
+        let until = manifest.study.run.until;
+        let end = until.map_or(String::new(), |until| format!(" at most (until {until})"));
+        self.say(&format!("{}: {cases}, {slots}{end}, {order} order", manifest.study.title));
         self.manifest = Some(Box::new(manifest.clone()));
     }
 
@@ -157,4 +160,9 @@ impl Consumer for Progress {
         }
         Ok(())
     }
+}
+
+/// `1 case`, `2 cases`
+fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -6,7 +6,6 @@ use perflab_analyze::{
     Comparison, Gate, Options, Side, Statistic, benchstat, compare, compare_by_factor, interactions, lkp,
     mmtests, recap,
 };
-use perflab_model::Outcome;
 use perflab_present::table::{self, Format};
 
 use crate::arguments::{self, StyleName};
@@ -107,17 +106,9 @@ fn side_of(
     match wanted.monitor.as_deref().filter(|monitor| *monitor != "duration") {
         Some(monitor) if wanted.style == StyleName::Mmtests => monitor::readings_of(archive, name, monitor),
         Some(monitor) => monitor::side(archive, name, monitor),
-        None => sides::side(archive, name).map(failures_only),
+        // Iterations that ended well say nothing here.
+        None => sides::side_of_failures(archive, name),
     }
-}
-
-/// Iterations that ended well say nothing here, and those of many runs are a fifth of the memory.
-fn failures_only(mut side: Side) -> Side {
-    for run in &mut side.runs {
-        run.iterations.retain(|iteration| iteration.outcome != Outcome::Ok);
-        run.iterations.shrink_to_fit();
-    }
-    side
 }
 
 fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {

@@ -136,6 +136,9 @@ pub fn carry_out(
         return Err(error.context("the run was stopped, and its settings undone"));
     }
     let status = status?;
+    if let (Status::Finished, Some(missed)) = (status, enough.missed(manifest)) {
+        eprintln!("{missed}");
+    }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
     Ok((status, run))
 }

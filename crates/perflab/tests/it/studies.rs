@@ -93,7 +93,10 @@ fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it(
         laboratory.good(&["show", "precise", "--iterations", "--format", "csv"]).out.lines().count() - 1;
     assert!((2 + 20..=2 + 24).contains(&slots) && slots.is_multiple_of(2), "{slots}");
     let study = laboratory.study("never.toml", &text("precision 0.0001%, at least 2, at most 6"));
-    laboratory.good(&["run", &study, "--label", "never", "--quiet"]);
+    let said = laboratory.good(&["run", &study, "--label", "never", "--quiet"]).err;
+    let missed =
+        "the wanted precision of 0.0001 % was not reached in 6 blocks: noisy x=a speed is known to ± ";
+    assert!(said.contains(missed) && said.contains("(1 more)"), "{said}");
     let slots =
         laboratory.good(&["show", "never", "--iterations", "--format", "csv"]).out.lines().count() - 1;
     assert_eq!(slots, 2 + 12);

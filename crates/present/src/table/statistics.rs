@@ -40,7 +40,7 @@ fn columns(comparison: &Comparison, chosen: &[Statistic]) -> Vec<Column> {
 fn cells(row: &Row, chosen: &[Statistic]) -> Vec<Cell> {
     let words = Words::of(row);
     let samples = [&row.baseline, &row.candidate].map(|side| {
-        let values = side.iter().flat_map(|summary| &summary.values).map(|point| point.value);
+        let values = side.iter().flat_map(|summary| summary.values.iter()).map(|point| point.value);
         values.collect::<Vec<f64>>()
     });
     let found: Vec<[Option<f64>; 2]> = chosen
