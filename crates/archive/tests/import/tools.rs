@@ -350,6 +350,11 @@ fn lkp_result_roots_recorded() {
         );
     };
     check(&bench.import(&root));
+    for (file, wanted) in [("0/stats.json", &theirs[..1]), ("matrix.json", &theirs[..])] {
+        let alone = bench.import(&root.join(file));
+        assert_eq!(alone.kind, Kind::LkpStats);
+        assert_eq!(values(&alone.run.record().unwrap(), "hackbench", "throughput"), wanted, "{file}");
+    }
     for run in ["0", "1", "2"] {
         bench.write(&format!("lost/{run}/stats.json"), fs::read(root.join(run).join("stats.json")).unwrap());
     }
