@@ -15,6 +15,7 @@ use anyhow::Result;
 const USAGE: &str = "\
 cargo xtask test     install what the tests need (as root), build, run every test, count
 cargo xtask docs     rewrite docs/reference/ from the code
+cargo xtask dist     build one static file that starts on any Linux of this processor
 cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)";
 
 fn main() -> ExitCode {
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let done = match chore.as_deref() {
         Some("test") => test(),
         Some("docs") => docs::write().map(|()| true),
+        Some("dist") => steps::dist().map(|()| true),
         Some("bundle") => steps::bundle().map(|()| true),
         _ => {
             eprintln!("{USAGE}");

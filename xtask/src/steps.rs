@@ -87,6 +87,20 @@ impl Step {
     }
 }
 
+/// Builds one static file, which starts on any Linux of this processor. `--target` is what lets build scripts and procedural
+/// macros stay dynamic.
+pub fn dist() -> Result<()> {
+    let about = Command::new("rustc").arg("-vV").output()?;
+    let about = String::from_utf8_lossy(&about.stdout).into_owned();
+    let host =
+        about.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--package", "perflab", "--profile", "dist", "--target", host]);
+    needs::run(cargo.env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
+    println!("target/{host}/dist/perflab");
+    Ok(())
+}
+
 /// Rebuilds the committed bundle.
 pub fn bundle() -> Result<()> {
     let npm = |arguments: &[&str]| needs::run(Command::new("npm").args(arguments).current_dir("web"));

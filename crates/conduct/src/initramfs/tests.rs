@@ -54,6 +54,21 @@ fn what_is_missing_is_said() {
     assert!(matches!(error, InitramfsError::NotAProgram { .. }), "{error}");
 }
 
+#[test]
+fn a_static_program_is_packed_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("static");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-static-pie", "-x", "c", "-o"]).arg(&path).arg("-").stdin(std::process::Stdio::piped());
+    let mut compiler = compiler.spawn().unwrap();
+    std::io::Write::write_all(&mut compiler.stdin.take().unwrap(), b"int main(void) { return 0; }").unwrap();
+    assert!(compiler.wait().unwrap().success(), "Rust links with cc, too");
+    let files = portable(&path, Path::new(HOME)).unwrap();
+    let [(name, content)] = &files[..] else { panic!("{} files", files.len()) };
+    assert_eq!(name, "perflab");
+    assert!(runs(folder.path(), content));
+}
+
 fn runs(folder: &Path, content: &[u8]) -> bool {
     let path = folder.join("program");
     fs::write(&path, content).unwrap();
