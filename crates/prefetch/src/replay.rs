@@ -113,7 +113,7 @@ fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Repl
     let opened = mounts::node(here.device).and_then(|node| files::open(&node).ok());
     match opened {
         Some(node) => {
-            let mut coming = Coming::new(stop);
+            let mut coming = Coming::new(1, stop);
             ask(&Rc::new(node), &system.metadata, &mut coming, &mut |_| true);
             coming.wait_for_all();
             done.metadata += system.metadata.pages();
@@ -126,7 +126,7 @@ fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Repl
 fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
     let (next, asked) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
-        let (mut coming, mut met) = (Coming::new(stop), Vec::new());
+        let (mut coming, mut met) = (Coming::new(threads, stop), Vec::new());
         while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
                 break;

@@ -13,10 +13,11 @@ use crate::kernel::readahead;
 
 /// Pages of a request: the kernel reads no more than a device's window at once, which is seldom smaller.
 const REQUEST: u64 = (128 << 10) / PAGE;
-/// Pages that are asked for before they are waited for: 2 MiB, which the slowest disk needs 35 ms for.
-const WINDOW: u64 = 512;
-/// Requests that a thread waits for, each of which may hold a file open.
-const REQUESTS: usize = 64;
+/// Pages that are asked for before they are waited for: 6 MiB, a tenth of a second of a disk that turns. With less of them
+/// a program's own reads come next and move the arm to and fro, instead of being met in the sweep.
+const WINDOW: u64 = 1536;
+/// Requests that all threads wait for, each of which may hold a file open: well below the usual limit of 1024.
+const REQUESTS: usize = 256;
 
 /// Asks for runs in requests of the size that the kernel makes; `go_on` hears of the pages of each.
 pub(super) fn ask(
@@ -45,18 +46,21 @@ pub(super) struct Coming<'a> {
     /// of each request its file, its last page, and how many it has
     requests: VecDeque<(Rc<File>, u64, u64)>,
     pages: u64,
+    /// how many requests it may be
+    most: usize,
     stop: &'a AtomicBool,
 }
 
 impl<'a> Coming<'a> {
-    pub(super) fn new(stop: &'a AtomicBool) -> Self {
-        Coming { requests: VecDeque::new(), pages: 0, stop }
+    /// For one of so many threads.
+    pub(super) fn new(threads: usize, stop: &'a AtomicBool) -> Self {
+        Coming { requests: VecDeque::new(), pages: 0, most: REQUESTS / threads.max(1), stop }
     }
 
     fn add(&mut self, file: Rc<File>, last: u64, pages: u64) {
         self.pages += pages;
         self.requests.push_back((file, last, pages));
-        while self.pages > WINDOW || self.requests.len() > REQUESTS {
+        while self.pages > WINDOW || self.requests.len() > self.most {
             self.wait_for_first();
         }
     }
