@@ -83,6 +83,8 @@ fn intersection(mut whole: Start, other: &Start) -> Start {
 
 fn unite(whole: &mut Start, other: &Start) {
     let mut place = Vec::new();
+    // What only another start read comes after everything else.
+    let after = whole.files.iter().map(TracedFile::last_turn).max().map_or(0, |last| last.saturating_add(1));
     for system in &other.systems {
         let same = |own: &crate::FileSystem| own.uuid == system.uuid && own.device == system.device;
         match whole.systems.iter().position(same) {
@@ -106,9 +108,45 @@ fn unite(whole: &mut Start, other: &Start) {
             Some(own) if key(own) == key(file) => own.pages = own.pages.union(&file.pages),
             Some(_) => {}
             None => {
-                let (system, turn) = (place.get(file.system).copied().unwrap_or(0), whole.files.len() as u32);
-                whole.files.push(TracedFile { system, turn, ..file.clone() });
+                let system = place.get(file.system).copied().unwrap_or(0);
+                whole.files.push(TracedFile { system, ..file.clone() }.later(after));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Mark, Source};
+
+    fn file(inode: u64, turn: u32, later: &[u32]) -> TracedFile {
+        let mark = |(page, turn): (u64, &u32)| Mark { page, turn: *turn, place: None };
+        TracedFile {
+            system: 0,
+            inode,
+            generation: None,
+            size: 1 << 20,
+            changed: 0,
+            path: format!("/lib/{inode}"),
+            pages: [(0, 10)].into_iter().collect(),
+            turn,
+            place: None,
+            marks: (1..).zip(later).map(mark).collect(),
+        }
+    }
+
+    fn start(files: Vec<TracedFile>) -> Start {
+        Start { when: 0, source: Source::Traced, systems: Vec::new(), files }
+    }
+
+    #[test]
+    fn what_only_an_older_start_read_comes_last_in_its_own_order() {
+        let (old, new) =
+            (vec![file(3, 0, &[9]), file(1, 1, &[]), file(4, 2, &[])], vec![file(1, 5, &[40, 7])]);
+        let known = Known { program: "/bin/one".into(), starts: vec![start(old), start(new)] };
+        let whole = combine(&known, Policy::Union).unwrap();
+        let told: Vec<_> = whole.files.iter().map(|file| (file.inode, file.turn, file.last_turn())).collect();
+        assert_eq!(told, [(1, 5, 40), (3, 41, 50), (4, 43, 43)]);
     }
 }

@@ -66,6 +66,18 @@ pub struct Mark {
 }
 
 impl TracedFile {
+    /// The turn of what was read of it last.
+    pub(crate) fn last_turn(&self) -> u32 {
+        self.marks.iter().map(|mark| mark.turn).fold(self.turn, u32::max)
+    }
+
+    /// The same, read so many turns later.
+    pub(crate) fn later(mut self, turns: u32) -> Self {
+        let marks = self.marks.iter_mut().map(|mark| &mut mark.turn);
+        marks.chain([&mut self.turn]).for_each(|turn| *turn = turn.saturating_add(turns));
+        self
+    }
+
     /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
     pub fn pieces(&self, pages: &Runs) -> Vec<(Mark, u64)> {
         let page = self.pages.iter().next().map_or(0, |(first, _)| first);
