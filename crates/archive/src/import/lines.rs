@@ -233,6 +233,12 @@ fn regular(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The first of these places where a file is; else the first that has the name and is none, so that it is told why.
+pub(crate) fn found(places: &[PathBuf]) -> Option<&PathBuf> {
+    let file = places.iter().find(|place| place.is_file());
+    file.or_else(|| places.iter().find(|place| place.symlink_metadata().is_ok()))
+}
+
 /// Where a link points that cannot be followed.
 pub(crate) fn pointed(path: &Path, error: io::Error) -> io::Error {
     match fs::read_link(path) {

@@ -9,7 +9,7 @@ use perflab_model::{Cell, Nanos, Value};
 use super::feed::Feed;
 use super::format::Ticks;
 use super::job::{Job, ResultPath};
-use super::lines::{Lines, pointed};
+use super::lines::{Lines, found, pointed};
 use super::log::Log;
 use super::meminfo::Meminfo;
 use super::page_size::{self, PageSize};
@@ -64,11 +64,9 @@ fn lost(path: &Path) -> Vec<Took> {
     runs.into_iter().filter(|run| !is_run(run)).map(none).collect()
 }
 
-/// The file of that name, packed or not. What has the name and is no file is found where there is none.
+/// The file of that name, packed or not.
 fn member(path: &Path, name: &str) -> Option<PathBuf> {
-    let places = [path.join(name), path.join(format!("{name}.gz"))];
-    let file = places.iter().find(|file| file.is_file());
-    file.or_else(|| places.iter().find(|file| file.symlink_metadata().is_ok())).cloned()
+    found(&[path.join(name), path.join(format!("{name}.gz"))]).cloned()
 }
 
 /// Whether there is a file of lkp's in a folder.

@@ -8,6 +8,7 @@ use perflab_model::Direction;
 use serde_json::Value;
 
 use super::super::feed::Feed;
+use super::super::lines::found;
 use super::super::results::ExecutionId;
 use super::super::story::{Story, metric};
 use super::super::took::{Read, Took};
@@ -75,10 +76,7 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
 pub(crate) fn beside(folder: &Path, boot: u32, story: &mut Story) {
     let places =
         ["stats.json", "stats.json.gz", "matrix.json", "matrix.json.gz"].map(|name| folder.join(name));
-    let file = places.iter().find(|file| file.is_file());
-    let Some(file) = file.or_else(|| places.iter().find(|file| file.symlink_metadata().is_ok())) else {
-        return;
-    };
+    let Some(file) = found(&places) else { return };
     let mut took = Took::of(file, "samples");
     match Document::among(file).map(|document| (document.broken(), document)) {
         Ok((None, document)) => add(&document, boot, story, &mut took),
