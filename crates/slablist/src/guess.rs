@@ -1,24 +1,49 @@
-//! Where a key probably lies among others. Owns the numbers that keys stand for and the arithmetic between them; a
-//! guess is a place to look first, never an answer.
+//! Where a key probably lies among others, and when it must be among them. Owns the numbers that keys stand for and the
+//! arithmetic between them; a guess is a place to look first, never an answer; that keys fill the room between two others is one.
 
 use castaway::match_type;
 
-/// The number that a key stands for: it never falls where keys rise. `None` for types that have none, which is known
-/// when the program is compiled.
+/// The number that a key is: two keys have it in common only if they are equal, and it rises as keys do. `None` for
+/// types that have none, which is known when the program is compiled.
 #[inline]
-fn number<K: Copy>(key: &K) -> Option<u64> {
+fn exact<K: Copy>(key: &K) -> Option<u64> {
     match_type!(*key, {
         u64 as key => Some(key),
         u32 as key => Some(key.into()),
         u16 as key => Some(key.into()),
+        u8 as key => Some(key.into()),
         usize as key => Some(key as u64),
-        u128 as key => Some((key >> 64) as u64),
         i64 as key => Some(rising(key)),
         i32 as key => Some(rising(key.into())),
+        i16 as key => Some(rising(key.into())),
+        i8 as key => Some(rising(key.into())),
+        isize as key => Some(rising(key as i64)),
         [u8; 8] as key => Some(u64::from_be_bytes(key)),
-        [u8; 16] as key => Some((u128::from_be_bytes(key) >> 64) as u64),
+        [u8; 4] as key => Some(u32::from_be_bytes(key).into()),
         _ => None,
     })
+}
+
+/// The number that a key stands for: it never falls where keys rise.
+#[inline]
+fn number<K: Copy>(key: &K) -> Option<u64> {
+    match_type!(*key, {
+        u128 as key => Some((key >> 64) as u64),
+        [u8; 16] as key => Some((u128::from_be_bytes(key) >> 64) as u64),
+        key => exact(&key),
+    })
+}
+
+/// Whether `len` keys that differ, above `above` and not above `upto`, leave no number between these out.
+#[inline]
+pub(crate) fn fills<K: Copy>(len: usize, above: &K, upto: &K) -> bool {
+    matches!((exact(above), exact(upto)), (Some(above), Some(upto)) if upto.wrapping_sub(above) == len as u64)
+}
+
+/// How many numbers lie between two keys that are numbers.
+#[inline]
+pub(crate) fn between<K: Copy>(above: &K, key: &K) -> Option<usize> {
+    Some(exact(key)?.wrapping_sub(exact(above)?).wrapping_sub(1) as usize)
 }
 
 /// Signed numbers in their order, from 0.
@@ -38,7 +63,7 @@ pub(crate) fn guess<K: Copy>(len: usize, low: &K, key: &K, high: &K) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use super::guess;
+    use super::{between, fills, guess};
 
     #[test]
     fn even_keys_are_where_they_are_guessed() {
@@ -55,6 +80,21 @@ mod tests {
         assert_eq!(guess(100, &0, &(u64::MAX / 2), &u64::MAX), Some(50));
         assert_eq!(guess(100, &i64::MIN, &0, &i64::MAX), Some(50));
         assert_eq!(guess(100, &5_u64, &5, &5), Some(0));
+    }
+
+    #[test]
+    fn a_span_is_full_when_no_number_is_left_out() {
+        assert!(fills(5, &10_u64, &15) && !fills(4, &10_u64, &15) && !fills(6, &10_u64, &15));
+        assert!(
+            fills(3, &-2_i64, &1) && fills(255, &i8::MIN, &i8::MAX) && fills(1, &[0_u8; 4], &[0, 0, 0, 1])
+        );
+        assert_eq!(between(&-2_i32, &1), Some(2));
+    }
+
+    #[test]
+    fn truncated_numbers_fill_nothing() {
+        assert!(!fills(1, &(1_u128 << 64), &(2 << 64)) && !fills(0, &[1_u8; 16], &[1; 16]));
+        assert!(!fills(1, &"a", &"b") && between(&0_u128, &1).is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The shape of the tree: index nodes over slabs. Owns the nodes and the reading of them; changes nothing but
 //! elements in place.
 
-use crate::guess::guess;
+use crate::guess::{between, fills, guess};
 use crate::route::{AccessAt, ByKey, Route, lower_bound, lower_bound_near};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
@@ -113,6 +113,18 @@ impl<T> Node<T> {
     }
 }
 
+/// `key` in the slab that is this child of a node with these separators.
+#[inline]
+fn find_in<'a, K: Copy + Ord>(slab: &'a [K], seps: &[K], child: usize, key: &K) -> Option<&'a K> {
+    let low = child.checked_sub(1).map_or(slab.first(), |at| seps.get(at))?;
+    let high = seps.get(child).or(slab.last())?;
+    let at = match guess(slab.len(), low, key, high) {
+        Some(guess) => lower_bound_near(slab, key, guess),
+        None => lower_bound(slab, key),
+    };
+    slab.get(at).filter(|found| *found <= key)
+}
+
 impl<K: Copy + Ord> Node<K> {
     #[inline]
     pub fn find(&self, key: &K) -> Option<&K> {
@@ -121,15 +133,27 @@ impl<K: Copy + Ord> Node<K> {
             let child = node.seps.partition_point(|sep| sep < key);
             match &node.kids {
                 Kids::Nodes(kids) => node = kids.get(child)?,
+                Kids::Slabs(slabs) => return find_in(slabs.get(child)?, &node.seps, child, key),
+            }
+        }
+    }
+
+    /// Whether `key` is there: known from above wherever there is a key for each number.
+    #[inline]
+    pub fn contains(&self, key: &K) -> bool {
+        let mut node = self;
+        loop {
+            let child = node.seps.partition_point(|sep| sep < key);
+            match &node.kids {
+                Kids::Nodes(kids) => match kids.get(child) {
+                    Some(kid) if !is_filled(kid.len, &node.seps, child) => node = kid,
+                    kid => return kid.is_some(),
+                },
                 Kids::Slabs(slabs) => {
-                    let slab = slabs.get(child)?;
-                    let low = child.checked_sub(1).map_or(slab.first(), |at| node.seps.get(at))?;
-                    let high = node.seps.get(child).or(slab.last())?;
-                    let at = match guess(slab.len(), low, key, high) {
-                        Some(guess) => lower_bound_near(slab, key, guess),
-                        None => lower_bound(slab, key),
-                    };
-                    return slab.get(at).filter(|found| *found <= key);
+                    return slabs.get(child).is_some_and(|slab| {
+                        is_filled(slab.len(), &node.seps, child)
+                            || find_in(slab, &node.seps, child, key).is_some()
+                    });
                 }
             }
         }
@@ -140,14 +164,22 @@ impl<K: Copy + Ord> Node<K> {
         let (mut node, mut below) = (self, 0);
         loop {
             let child = lower_bound(&node.seps, key);
+            let len = match &node.kids {
+                Kids::Nodes(kids) => passed(kids, child, |kid| kid.len, &mut below),
+                Kids::Slabs(slabs) => passed(slabs, child, Vec::len, &mut below),
+            };
+            if let Some(above) = child.checked_sub(1).and_then(|before| node.seps.get(before))
+                && is_filled(len, &node.seps, child)
+                && let Some(offset) = between(above, key)
+            {
+                return (below + offset, true);
+            }
             match &node.kids {
-                Kids::Nodes(kids) => {
-                    below += kids.iter().take(child).map(|kid| kid.len).sum::<usize>();
-                    let Some(kid) = kids.get(child) else { return (below, false) };
-                    node = kid;
-                }
+                Kids::Nodes(kids) => match kids.get(child) {
+                    Some(kid) => node = kid,
+                    None => return (below, false),
+                },
                 Kids::Slabs(slabs) => {
-                    below += slabs.iter().take(child).map(Vec::len).sum::<usize>();
                     return match slabs.get(child).map(|slab| ByKey(key).slot(slab)) {
                         Some(Ok(at)) => (below + at, true),
                         Some(Err(at)) => (below + at, false),
@@ -157,4 +189,16 @@ impl<K: Copy + Ord> Node<K> {
             }
         }
     }
+}
+
+/// Whether a child of so many keys has one for each number between the separators on either side of it.
+#[inline]
+fn is_filled<K: Copy>(len: usize, seps: &[K], child: usize) -> bool {
+    matches!(seps.get(child.wrapping_sub(1)..).unwrap_or_default(), [above, upto, ..] if fills(len, above, upto))
+}
+
+/// Adds the elements of the children before `child` to `below`; those of the child itself are returned.
+fn passed<C>(kids: &[C], child: usize, len: impl Fn(&C) -> usize, below: &mut usize) -> usize {
+    *below += kids.iter().take(child).map(&len).sum::<usize>();
+    kids.get(child).map_or(0, len)
 }

@@ -101,7 +101,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     #[must_use]
     #[inline]
     pub fn contains(&self, key: &K) -> bool {
-        self.find(key).is_some()
+        self.tree.root.contains(key)
     }
 
     /// The key equal to `key`. O(log n).

@@ -5,6 +5,7 @@
 mod chance;
 mod cursors;
 mod defects;
+mod dense;
 mod fuzz;
 mod list_model;
 mod list_ops;
