@@ -2,7 +2,14 @@
 
 use std::iter::FusedIterator;
 
+use crate::ahead::load_ahead;
 use crate::node::Node;
+
+/// Slabs between the one handed out and the one asked for meanwhile.
+const AHEAD: usize = 1;
+
+/// Cache lines of it that are asked for: the rest the processor sees coming. Measured beside 4 and 24.
+const LINES: usize = 12;
 
 /// The slabs of a list or of a range of it, as slices, from both ends.
 ///
@@ -57,6 +64,9 @@ impl<'a, T> Iterator for Slabs<'a, T> {
         }
         let (slab, rest) = self.front.split_first()?;
         self.front = rest;
+        if let Some(soon) = rest.get(AHEAD) {
+            load_ahead(soon, LINES);
+        }
         let slab = slab.get(skip..)?;
         let slab = slab.get(..left).unwrap_or(slab);
         self.from += slab.len();

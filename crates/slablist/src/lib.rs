@@ -23,8 +23,9 @@
 //! assert_eq!(set.range(100..200).count(), set.remove_range(100..200, |_| {}));
 //! assert_eq!(set.state().slabs as u64, set.probe().made - set.probe().freed);
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod ahead;
 mod bulk;
 mod check;
 mod cursor;
