@@ -1,15 +1,19 @@
 //! Owns very many dots: a grid of pixels that counts what falls on each, whatever there is of it. Its memory is that of
 //! the picture; it refuses to keep dots, to average them, and to leave any out.
 
-use super::colour::Rgb;
-use super::png::ChartError;
+use std::ops::Range;
 
-/// Bits of a cell that count; the rest is the ink.
-const COUNT: u32 = (1 << 24) - 1;
+use super::colour::Rgb;
+use super::image::Colours;
+use super::png::{self, ChartError};
+
+/// Bits of a cell that count, up to twice what the last shade needs; the rest is one more than the ink.
+const COUNT: u16 = (1 << INK) - 1;
+const INK: u32 = 8;
 /// Shades of an ink, by the logarithm of the count.
 const SHADES: usize = 8;
-/// Edge of the squares in which the grid is turned, so that both sides stay in the cache.
-const TILE: usize = 64;
+/// Cells of a column that are looked at together.
+const STRETCH: usize = 16;
 
 /// A grid of dots. Columns lie one behind the other: dots come in order of x, and each column fits the first cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +21,7 @@ pub struct Pixels {
     width: usize,
     height: usize,
     inks: Vec<Rgb>,
-    cells: Vec<u32>,
+    cells: Vec<u16>,
 }
 
 impl Pixels {
@@ -45,34 +49,57 @@ impl Pixels {
         let at =
             column.min(self.width.saturating_sub(1)) * self.height + row.min(self.height.saturating_sub(1));
         if let Some(cell) = self.cells.get_mut(at) {
-            let count = (*cell & COUNT) + u32::from(*cell & COUNT < COUNT);
-            *cell = (*cell >> 24).max(u32::from(ink) + 1) << 24 | count;
+            let count = (*cell & COUNT) + u16::from(*cell & COUNT < COUNT);
+            *cell = (*cell >> INK).max(u16::from(ink) + 1) << INK | count;
         }
     }
 
-    /// How many dots lie on a pixel.
+    /// How many dots lie on a pixel; 255 for more.
     #[must_use]
     pub fn count(&self, column: usize, row: usize) -> u32 {
-        self.cells.get(column * self.height + row).copied().unwrap_or(0) & COUNT
+        u32::from(self.cells.get(column * self.height + row).copied().unwrap_or(0) & COUNT)
     }
 
-    /// The shade of every pixel, row by row: one more than its place in [`Pixels::shades`]; 0 where nothing is. A dot that
-    /// is nearly alone is drawn three pixels wide, over nothing but empty ones.
-    pub(super) fn indices(&self) -> Vec<u8> {
-        let mut out = vec![0; self.cells.len()];
+    /// The stretches that hold a dot or lie beside one that does: what is not among them is empty.
+    pub(super) fn busy(&self) -> Busy {
+        let stretches = self.height.div_ceil(STRETCH);
+        let mut busy = vec![false; self.width * stretches];
+        for (at, column) in self.cells.chunks_exact(self.height.max(1)).enumerate() {
+            let dots =
+                column.chunks(STRETCH).enumerate().filter(|(_, cells)| cells.iter().any(|cell| *cell > 0));
+            for (stretch, _) in dots {
+                for near in at.saturating_sub(1)..(at + 2).min(self.width) {
+                    let around = near * stretches + stretch.saturating_sub(1)
+                        ..near * stretches + (stretch + 2).min(stretches);
+                    busy.get_mut(around).unwrap_or_default().fill(true);
+                }
+            }
+        }
+        Busy(busy)
+    }
+
+    /// Calls with column, row and place in [`Pixels::shades`] of each pixel of some rows that is not empty. A dot that is nearly
+    /// alone is drawn three pixels wide, over nothing but empty ones.
+    pub(super) fn seen(&self, busy: &Busy, rows: Range<usize>, mut tell: impl FnMut(usize, usize, usize)) {
+        let stretches = self.height.div_ceil(STRETCH);
         let nothing = vec![0; self.height];
         let column = |at: Option<usize>| {
             let begin = at.map(|at| at * self.height);
             begin.and_then(|begin| self.cells.get(begin..begin + self.height)).unwrap_or(&nothing)
         };
-        for first in (0..self.width).step_by(TILE) {
-            for at in first..(first + TILE).min(self.width) {
-                let near = (column(at.checked_sub(1)), column(Some(at)), column(Some(at + 1)));
-                let places = out.iter_mut().skip(at).step_by(self.width.max(1));
-                places.zip(seen(near)).for_each(|(place, cell)| *place = shade(cell));
+        let last = rows.end.min(self.height);
+        for at in 0..self.width {
+            let near = [column(at.checked_sub(1)), column(Some(at)), column(Some(at + 1))];
+            for stretch in rows.start / STRETCH..last.div_ceil(STRETCH) {
+                if busy.0.get(at * stretches + stretch).is_some_and(|busy| *busy) {
+                    for row in (stretch * STRETCH).max(rows.start)..((stretch + 1) * STRETCH).min(last) {
+                        if let Some(shade) = shade(visible(near, row)) {
+                            tell(at, row, shade);
+                        }
+                    }
+                }
             }
         }
-        out
     }
 
     /// Each ink from pale (one dot) to full.
@@ -87,29 +114,39 @@ impl Pixels {
 
     /// The grid as a PNG with a palette, transparent where nothing is: what an SVG embeds.
     pub(super) fn png(&self) -> Result<Vec<u8>, ChartError> {
-        let shades = self.shades();
         let mut palette = vec![255, 255, 255];
-        palette.extend(shades.iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
-        super::png::encode(self.width as u32, self.height as u32, &self.indices(), Some((palette, vec![0])))
+        palette.extend(self.shades().iter().flat_map(|shade| [shade.0, shade.1, shade.2]));
+        let mut indices = vec![0; self.cells.len()];
+        self.seen(&self.busy(), 0..self.height, |column, row, shade| {
+            if let Some(index) = indices.get_mut(row * self.width + column) {
+                *index = shade as u8 + 1;
+            }
+        });
+        png::encode(self.width, self.height, &indices, Colours::Few { palette, first_is_clear: true })
     }
 }
 
-/// What is seen of each cell of a column, with the columns beside it: itself, or a lonely dot above, below, left or right.
-fn seen<'a>((left, middle, right): (&'a [u32], &'a [u32], &'a [u32])) -> impl Iterator<Item = u32> + 'a {
-    let (mut above, mut cells) = (0, middle.iter().copied().peekable());
-    left.iter().zip(right).map_while(move |(left, right)| {
-        let cell = cells.next()?;
-        let below = cells.peek().copied().unwrap_or(0);
-        let near = [std::mem::replace(&mut above, cell), below, *left, *right];
-        let empty = cell == 0 && near != [0; 4];
-        Some(if empty { near.into_iter().filter(|cell| cell & COUNT <= 2).max().unwrap_or(0) } else { cell })
-    })
+/// Which stretches of the columns are to be looked at, column by column.
+#[derive(Debug)]
+pub(super) struct Busy(Vec<bool>);
+
+/// What is seen of a cell, with the columns beside it: itself, or a lonely dot above, below, left or right.
+#[inline]
+fn visible([left, middle, right]: [&[u16]; 3], row: usize) -> u16 {
+    let cell = |column: &[u16], at: usize| column.get(at).copied().unwrap_or(0);
+    match cell(middle, row) {
+        0 => {
+            let near =
+                [cell(middle, row.wrapping_sub(1)), cell(middle, row + 1), cell(left, row), cell(right, row)];
+            near.into_iter().filter(|cell| cell & COUNT <= 2).max().unwrap_or(0)
+        }
+        cell => cell,
+    }
 }
 
-/// One more than the place of a cell's shade; 0 for an empty one.
-fn shade(cell: u32) -> u8 {
-    match (cell >> 24, cell & COUNT) {
-        (0, _) | (_, 0) => 0,
-        (ink, count) => ((ink as usize - 1) * SHADES + (count.ilog2() as usize).min(SHADES - 1) + 1) as u8,
-    }
+/// The place of a cell's shade; none for an empty one.
+#[inline]
+fn shade(cell: u16) -> Option<usize> {
+    let (ink, count) = (usize::from(cell >> INK).checked_sub(1)?, cell & COUNT);
+    Some(ink * SHADES + (count.max(1).ilog2() as usize).min(SHADES - 1))
 }

@@ -1,15 +1,17 @@
-//! Owns PNG: the scene drawn by a small software rasteriser. It refuses another ground than white: a picture in a
-//! mail has no theme.
+//! Owns PNG: the scene drawn by a small software rasteriser, strip by strip, since what memory costs most is its first touch.
+//! It refuses another ground than white: a picture in a mail has no theme.
 
-use tiny_skia::{Color, FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform};
-use ttf_parser::Face;
+use tiny_skia::{Color, Pixmap};
 
 use super::font;
-use super::pixels::Pixels;
-use super::scene::{Anchor, Ink, Mark, Point, Scene};
+use super::image::{Colours, Image};
+use super::scene::Scene;
+use super::shape::Shape;
 
 /// Pixels of the image for each of the scene's: sharp on dense screens and in print.
 const SCALE: f32 = 2.0;
+/// Rows of a strip at most.
+const STRIP: usize = 128;
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
@@ -30,131 +32,119 @@ pub enum ChartError {
 
 /// The scene as a PNG file.
 pub(super) fn bytes(scene: &Scene) -> Result<Vec<u8>, ChartError> {
-    let side = |length: f64| (length * f64::from(SCALE)).ceil().clamp(0.0, 20_000.0) as u32;
-    let mut pixmap = Pixmap::new(side(scene.width), side(scene.height))
-        .ok_or(ChartError::Size { width: scene.width, height: scene.height })?;
-    pixmap.fill(Color::WHITE);
-    let face = font::face();
-    for mark in &scene.marks {
-        draw(&mut pixmap, mark, face.as_ref());
-    }
-    // All is opaque: three of four bytes, without a check for each.
-    let mut rgb = vec![0; pixmap.data().len() / 4 * 3];
-    for (to, pixel) in rgb.chunks_exact_mut(3).zip(pixmap.data().chunks_exact(4)) {
-        to.copy_from_slice(pixel.split_at(3).0);
-    }
-    encode(pixmap.width(), pixmap.height(), &rgb, None)
+    let (width, height) = size(scene);
+    let (bytes, colours) = drawn(scene, STRIP)?.finish();
+    encode(width, height, &bytes, colours)
 }
 
-/// The file of an image: three bytes a pixel, or with a palette (and its transparencies) one.
+/// Width and height in pixels.
+fn size(scene: &Scene) -> (usize, usize) {
+    let side = |length: f64| (length * f64::from(SCALE)).ceil().clamp(0.0, 20_000.0) as usize;
+    (side(scene.width), side(scene.height))
+}
+
+/// The scene drawn in strips of at most so many rows.
+fn drawn(scene: &Scene, most: usize) -> Result<Image, ChartError> {
+    let (width, height) = size(scene);
+    let mut strip = Pixmap::new(width as u32, most.min(height) as u32)
+        .ok_or(ChartError::Size { width: scene.width, height: scene.height })?;
+    let face = font::face();
+    let shapes: Vec<_> =
+        scene.marks.iter().filter_map(|mark| Shape::of(mark, SCALE, face.as_ref())).collect();
+    let mut image = Image::new(width * height);
+    let mut rows = 0..0;
+    while rows.end < height {
+        rows = rows.end..end(rows.end, (rows.end + most).min(height), &shapes);
+        strip.fill(Color::WHITE);
+        shapes.iter().for_each(|shape| shape.fill(&mut strip, &rows));
+        image.extend(strip.data().get(..rows.len() * width * 4).unwrap_or_default());
+    }
+    Ok(image)
+}
+
+/// Where the strip that begins at `top` ends: above letters that it would cut, whose edges would be rounded anew there.
+fn end(top: usize, mut end: usize, shapes: &[Shape]) -> usize {
+    let letters: Vec<_> =
+        shapes.iter().filter(|shape| matches!(shape, Shape::Letters(..))).map(Shape::rows).collect();
+    let cut = |end| letters.iter().find(|rows| rows.contains(&end) && (top + 1..end).contains(&rows.start));
+    while let Some(cut) = cut(end) {
+        end = cut.start;
+    }
+    end
+}
+
+/// The file of an image.
 pub(super) fn encode(
-    width: u32,
-    height: u32,
-    data: &[u8],
-    palette: Option<(Vec<u8>, Vec<u8>)>,
+    width: usize,
+    height: usize,
+    bytes: &[u8],
+    colours: Colours,
 ) -> Result<Vec<u8>, ChartError> {
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, width, height);
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_color(png::ColorType::Rgb);
     // A third of the time that the default takes, for a file a little larger.
     encoder.set_compression(png::Compression::Fast);
-    if let Some((colours, transparencies)) = palette {
+    if let Colours::Few { palette, first_is_clear } = colours {
         encoder.set_color(png::ColorType::Indexed);
-        encoder.set_palette(colours);
-        encoder.set_trns(transparencies);
+        encoder.set_palette(palette);
+        if first_is_clear {
+            encoder.set_trns(vec![0]);
+        }
     }
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(data));
+    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(bytes));
     written.map_err(|error| ChartError::Encode(error.to_string()))?;
     Ok(file)
 }
 
-/// Copies a grid of dots onto the image, pixel by pixel.
-fn dots(pixmap: &mut Pixmap, at: Point, grid: &Pixels) {
-    let (left, top) =
-        ((at.x * f64::from(SCALE)).round() as usize, (at.y * f64::from(SCALE)).round() as usize);
-    let (width, height) = (pixmap.width() as usize, pixmap.height() as usize);
-    let shades = grid.shades();
-    let inks: Vec<_> = shades
-        .iter()
-        .map(|ink| tiny_skia::ColorU8::from_rgba(ink.0, ink.1, ink.2, 255).premultiply())
-        .collect();
-    let indices = grid.indices();
-    let lines = indices.chunks_exact(grid.width().max(1)).take(height.saturating_sub(top));
-    for (row, line) in lines.enumerate() {
-        let first = (top + row) * width + left;
-        let room = width.saturating_sub(left);
-        let Some(target) = pixmap.pixels_mut().get_mut(first..first + room.min(line.len())) else { return };
-        for (pixel, index) in target.iter_mut().zip(line).filter(|(_, index)| **index > 0) {
-            if let Some(ink) = inks.get(usize::from(*index) - 1) {
-                *pixel = *ink;
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Anchor, Ink, Mark, Pixels, Point, Rgb};
+
+    /// Dots, marks of whole pixels and of parts, rules and letters, at all heights.
+    fn scene() -> Scene {
+        let mut pixels = Pixels::new(300, 500, &[Rgb(0x8f, 0x1d, 0x1d), Rgb(0, 0x72, 0xb2)]);
+        (0..3_000).for_each(|at| pixels.dot(at / 10, at * at % 977 / 2, (at % 2) as u8));
+        let dots = Mark::Dots { at: Point { x: 20.0, y: 10.5 }, scale: 2.0, pixels };
+        let others = (0..30).flat_map(|at| {
+            let place = Point { x: 30.0 + f64::from(at), y: f64::from(at) * 9.3 };
+            let (title, ink) = (String::new(), Ink::Own(Rgb(at as u8, 200, 9)));
+            let points =
+                [(0.0, place.y.floor()), (200.0, place.y.floor())].map(|(x, y)| Point { x, y }).to_vec();
+            [
+                Mark::Rect {
+                    at: Point { x: place.x, y: place.y.round() },
+                    width: 2.5,
+                    height: 2.5,
+                    ink,
+                    title: title.clone(),
+                },
+                Mark::Rect { at: place, width: 3.1, height: 2.5, ink: Ink::Grid, title: title.clone() },
+                Mark::Line { points, ink: Ink::Faint, width: 1.0, dashed: at % 2 == 0, title },
+                Mark::Text {
+                    at: place,
+                    anchor: Anchor::Middle,
+                    size: 12.0,
+                    ink: Ink::Faint,
+                    text: format!("{at} ns"),
+                },
+            ]
+        });
+        let marks = std::iter::once(dots).chain(others).collect();
+        Scene { width: 200.0, height: 271.5, description: String::new(), marks }
+    }
+
+    #[test]
+    fn a_picture_in_strips_is_the_one_in_one_piece() {
+        let whole = drawn(&scene(), usize::MAX).unwrap().finish();
+        assert!(
+            matches!(whole.1, Colours::Few { .. })
+                && whole.0.iter().filter(|index| **index > 0).count() > 10_000
+        );
+        for most in [64, 100, STRIP] {
+            assert!(drawn(&scene(), most).unwrap().finish() == whole, "strips of {most}");
         }
     }
-}
-
-fn draw(pixmap: &mut Pixmap, mark: &Mark, face: Option<&Face<'_>>) {
-    let scale = Transform::from_scale(SCALE, SCALE);
-    match mark {
-        Mark::Rect { at, width, height, ink, .. } => {
-            let rect = Rect::from_xywh(at.x as f32, at.y as f32, *width as f32, *height as f32);
-            if let Some(rect) = rect {
-                pixmap.fill_rect(rect, &paint(*ink), scale, None);
-            }
-        }
-        Mark::Dots { at, pixels, .. } => dots(pixmap, *at, pixels),
-        Mark::Area { points, ink, .. } => {
-            if let Some(path) = path(points, true) {
-                pixmap.fill_path(&path, &paint(*ink), FillRule::Winding, scale, None);
-            }
-        }
-        Mark::Line { points, ink, width, dashed, .. } => {
-            if let Some(path) = path(points, false) {
-                pixmap.stroke_path(&path, &paint(*ink), &stroke(*width, *dashed), scale, None);
-            }
-        }
-        Mark::Text { at, anchor, size, ink, text } => {
-            let shift = match anchor {
-                Anchor::Start => 0.0,
-                Anchor::Middle => font::width(text, *size) / 2.0,
-                Anchor::End => font::width(text, *size),
-            };
-            let place = scale.pre_translate((at.x - shift) as f32, at.y as f32);
-            if let Some(path) = face.and_then(|face| font::outline(face, text, *size as f32)) {
-                pixmap.fill_path(&path, &paint(*ink), FillRule::Winding, place, None);
-            }
-        }
-    }
-}
-
-fn path(points: &[Point], closed: bool) -> Option<tiny_skia::Path> {
-    let mut builder = PathBuilder::new();
-    let (first, rest) = points.split_first()?;
-    builder.move_to(first.x as f32, first.y as f32);
-    for point in rest {
-        builder.line_to(point.x as f32, point.y as f32);
-    }
-    if closed {
-        builder.close();
-    }
-    builder.finish()
-}
-
-fn stroke(width: f64, dashed: bool) -> Stroke {
-    let dash = if dashed { StrokeDash::new(vec![4.0, 3.0], 0.0) } else { None };
-    Stroke { width: width as f32, line_join: LineJoin::Round, dash, ..Stroke::default() }
-}
-
-fn paint(ink: Ink) -> Paint<'static> {
-    let (colour, opacity) = match ink {
-        Ink::Text => (super::Rgb(0x1b, 0x1b, 0x1b), 255),
-        Ink::Faint => (super::Rgb(0x1b, 0x1b, 0x1b), 173),
-        Ink::Grid => (super::Rgb(0x1b, 0x1b, 0x1b), 38),
-        Ink::Own(colour) => (colour, 255),
-        Ink::Pale(colour) => (colour, 115),
-    };
-    let mut paint = Paint::default();
-    paint.set_color_rgba8(colour.0, colour.1, colour.2, opacity);
-    paint.anti_alias = true;
-    paint
 }

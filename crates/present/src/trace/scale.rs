@@ -68,8 +68,9 @@ impl Scale {
         self.table.get(key).copied().map_or(0, usize::from)
     }
 
-    /// Value and row of every tick.
-    pub(super) fn ticks(&self) -> Vec<(f64, usize)> {
+    /// Value in nanoseconds and row of every tick.
+    #[must_use]
+    pub fn ticks(&self) -> Vec<(f64, usize)> {
         let values: Vec<f64> = match self.spread {
             Spread::Linear => {
                 let step = crate::chart::ticks::step(self.high, 8);
