@@ -5,21 +5,22 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for the first `lines` cache lines of `elements`. Unlike a load it never waits, and so holds up nothing behind it.
+/// Asks for so many cache lines from the first of `elements` on, be they fewer or not: to count them would cost more.
+/// Unlike a load it never waits, and so holds up nothing behind it.
 #[inline]
-pub(crate) fn load_ahead<T>(elements: &[T], lines: usize) {
-    let step = (LINE / size_of::<T>().max(1)).max(1);
-    elements.iter().step_by(step).take(lines).for_each(prefetch);
+pub(crate) fn load_ahead<const LINES: usize, T>(elements: &[T]) {
+    let from = elements.as_ptr().cast::<u8>();
+    (0..LINES).for_each(|line| prefetch(from.wrapping_add(line * LINE)));
 }
 
 #[inline]
-fn prefetch<T>(element: &T) {
+fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it reads nothing and cannot fault, whatever it is given, and this is an element that is there.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) }
+        // SAFETY: it reads nothing that the program could see and cannot fault, whatever address it is given.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = element;
+    let _ = at;
 }

@@ -1,6 +1,7 @@
 //! The counters of a list and the changes that keep them right: slabs made and freed, elements spread over a window
 //! of slabs. Owns what insertion, removal and reaping have in common.
 
+use crate::guess::Trust;
 use crate::node::{Kids, Node};
 use crate::probe::{Event, Probe, Work};
 use crate::shape::Shape;
@@ -21,6 +22,8 @@ pub(crate) struct Core<T, P> {
     pub nodes: usize,
     pub levels: u8,
     pub probe: P,
+    /// In where keys lie: for insertions and removals.
+    pub trust: Trust,
     scratch: Vec<T>,
 }
 
@@ -45,6 +48,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
             nodes: 1,
             levels: 1,
             probe,
+            trust: Trust::full(),
             scratch: Vec::new(),
         }
     }

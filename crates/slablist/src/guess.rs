@@ -52,6 +52,33 @@ fn rising(number: i64) -> u64 {
     number.cast_unsigned() ^ (1 << 63)
 }
 
+/// Whether guesses have been good lately. Keys in clumps make bad ones, each of which takes longer than none.
+#[derive(Debug)]
+pub(crate) struct Trust(u8);
+
+impl Trust {
+    /// What a bad guess costs of it, and what there must be of it for a guess: where keys lie evenly, every hundredth
+    /// guess is bad.
+    const BAD: u8 = 32;
+
+    pub fn full() -> Self {
+        Self(4 * Self::BAD)
+    }
+
+    /// Whether to guess. Each time that the answer is no brings nearer the time at which it is tried again.
+    #[inline]
+    pub fn guesses(&mut self) -> bool {
+        let is = self.0 >= Self::BAD;
+        self.0 += u8::from(!is);
+        is
+    }
+
+    #[inline]
+    pub fn learn(&mut self, was_good: bool) {
+        self.0 = if was_good { (self.0 + 1).min(Self::full().0) } else { self.0.saturating_sub(Self::BAD) };
+    }
+}
+
 /// How many of `len` keys from `low` to `high` are below `key` if they lie evenly. `None` where keys have no numbers.
 #[inline]
 pub(crate) fn guess<K: Copy>(len: usize, low: &K, key: &K, high: &K) -> Option<usize> {
@@ -63,7 +90,7 @@ pub(crate) fn guess<K: Copy>(len: usize, low: &K, key: &K, high: &K) -> Option<u
 
 #[cfg(test)]
 mod tests {
-    use super::{between, fills, guess};
+    use super::{Trust, between, fills, guess};
 
     #[test]
     fn even_keys_are_where_they_are_guessed() {
@@ -89,6 +116,23 @@ mod tests {
             fills(3, &-2_i64, &1) && fills(255, &i8::MIN, &i8::MAX) && fills(1, &[0_u8; 4], &[0, 0, 0, 1])
         );
         assert_eq!(between(&-2_i32, &1), Some(2));
+    }
+
+    #[test]
+    fn guesses_that_go_wrong_are_given_up_and_tried_again() {
+        let mut trust = Trust::full();
+        for turn in 0..1000 {
+            assert!(trust.guesses());
+            trust.learn(turn % 100 > 0);
+        }
+        let guesses = (0..1000).filter(|_| {
+            let guesses = trust.guesses();
+            if guesses {
+                trust.learn(false);
+            }
+            guesses
+        });
+        assert!((20..40).contains(&guesses.count()));
     }
 
     #[test]

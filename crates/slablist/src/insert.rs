@@ -32,7 +32,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
     pub fn insert<R: Route<T>>(
         &mut self,
         node: &mut Node<T>,
-        mut route: R,
+        route: &mut R,
         value: T,
         edge: Edge,
     ) -> Landed<T> {
@@ -66,14 +66,14 @@ impl<T: Copy, P: Probe> Core<T, P> {
     fn insert_bottom<R: Route<T>>(
         &mut self,
         node: &mut Node<T>,
-        mut route: R,
+        route: &mut R,
         value: T,
         edge: Edge,
     ) -> Landed<T> {
         let Kids::Slabs(slabs) = &mut node.kids else { return Landed::Present };
-        let i = route.slab(&node.seps, slabs);
+        let i = route.slab(&node.seps, slabs, &mut self.trust);
         let Some(slab) = slabs.get_mut(i) else { return self.insert_first(node, value) };
-        let Err(at) = route.slot(slab) else { return Landed::Present };
+        let Err(at) = route.slot(slab, &mut self.trust) else { return Landed::Present };
         node.len += 1;
         if slab.len() < self.capacity.min(slab.capacity()) {
             slab.insert(at, value);

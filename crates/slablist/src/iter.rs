@@ -65,7 +65,7 @@ impl<'a, T> Iterator for Slabs<'a, T> {
         let (slab, rest) = self.front.split_first()?;
         self.front = rest;
         if let Some(soon) = rest.get(AHEAD) {
-            load_ahead(soon, LINES);
+            load_ahead::<LINES, _>(soon);
         }
         let slab = slab.get(skip..)?;
         let slab = slab.get(..left).unwrap_or(slab);

@@ -1,8 +1,8 @@
 //! The shape of the tree: index nodes over slabs. Owns the nodes and the reading of them; changes nothing but
 //! elements in place.
 
-use crate::guess::{between, fills, guess};
-use crate::route::{AccessAt, ByKey, Route, lower_bound, lower_bound_near};
+use crate::guess::{Trust, between, fills, guess};
+use crate::route::{AccessAt, Route, lower_bound, lower_bound_near, slab_near};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
 /// below every element after it. A positional list carries separators too, and never reads them.
@@ -56,7 +56,7 @@ impl<T> Node<T> {
             match &node.kids {
                 Kids::Nodes(kids) => node = kids.get(route.node(&node.seps, kids))?,
                 Kids::Slabs(slabs) => {
-                    let slab = route.slab(&node.seps, slabs);
+                    let slab = route.slab(&node.seps, slabs, &mut Trust::full());
                     return (slab < slabs.len()).then_some(Place { slabs, slab, slot: route.0 });
                 }
             }
@@ -81,9 +81,10 @@ impl<T> Node<T> {
                     node = kids.get_mut(child)?;
                 }
                 Kids::Slabs(slabs) => {
-                    let child = route.slab(&node.seps, slabs);
+                    let mut trust = Trust::full();
+                    let child = route.slab(&node.seps, slabs, &mut trust);
                     let slab = slabs.get_mut(child)?;
-                    let at = route.slot(slab).ok()?;
+                    let at = route.slot(slab, &mut trust).ok()?;
                     return slab.get_mut(at);
                 }
             }
@@ -113,16 +114,22 @@ impl<T> Node<T> {
     }
 }
 
-/// `key` in the slab that is this child of a node with these separators.
+/// Elements below `key` in the slab that is this child of a node with these separators.
 #[inline]
-fn find_in<'a, K: Copy + Ord>(slab: &'a [K], seps: &[K], child: usize, key: &K) -> Option<&'a K> {
+fn slot_in<K: Copy + Ord>(slab: &[K], seps: &[K], child: usize, key: &K) -> Option<usize> {
     let low = child.checked_sub(1).map_or(slab.first(), |at| seps.get(at))?;
     let high = seps.get(child).or(slab.last())?;
-    let at = match guess(slab.len(), low, key, high) {
+    Some(match guess(slab.len(), low, key, high) {
         Some(guess) => lower_bound_near(slab, key, guess),
         None => lower_bound(slab, key),
-    };
-    slab.get(at).filter(|found| *found <= key)
+    })
+}
+
+/// The slab that `key` belongs into, without which there is none, and which child of the node it is.
+#[inline]
+fn slab_of<'a, K: Copy + Ord>(seps: &[K], slabs: &'a [Vec<K>], key: &K) -> Option<(&'a [K], usize)> {
+    let child = slab_near(seps, slabs, key);
+    Some((slabs.get(child)?, child))
 }
 
 impl<K: Copy + Ord> Node<K> {
@@ -130,10 +137,12 @@ impl<K: Copy + Ord> Node<K> {
     pub fn find(&self, key: &K) -> Option<&K> {
         let mut node = self;
         loop {
-            let child = node.seps.partition_point(|sep| sep < key);
             match &node.kids {
-                Kids::Nodes(kids) => node = kids.get(child)?,
-                Kids::Slabs(slabs) => return find_in(slabs.get(child)?, &node.seps, child, key),
+                Kids::Nodes(kids) => node = kids.get(node.seps.partition_point(|sep| sep < key))?,
+                Kids::Slabs(slabs) => {
+                    let (slab, child) = slab_of(&node.seps, slabs, key)?;
+                    return slab.get(slot_in(slab, &node.seps, child, key)?).filter(|found| *found <= key);
+                }
             }
         }
     }
@@ -143,16 +152,20 @@ impl<K: Copy + Ord> Node<K> {
     pub fn contains(&self, key: &K) -> bool {
         let mut node = self;
         loop {
-            let child = node.seps.partition_point(|sep| sep < key);
             match &node.kids {
-                Kids::Nodes(kids) => match kids.get(child) {
-                    Some(kid) if !is_filled(kid.len, &node.seps, child) => node = kid,
-                    kid => return kid.is_some(),
-                },
+                Kids::Nodes(kids) => {
+                    let child = node.seps.partition_point(|sep| sep < key);
+                    match kids.get(child) {
+                        Some(kid) if !is_filled(kid.len, &node.seps, child) => node = kid,
+                        kid => return kid.is_some(),
+                    }
+                }
                 Kids::Slabs(slabs) => {
-                    return slabs.get(child).is_some_and(|slab| {
+                    return slab_of(&node.seps, slabs, key).is_some_and(|(slab, child)| {
                         is_filled(slab.len(), &node.seps, child)
-                            || find_in(slab, &node.seps, child, key).is_some()
+                            || slot_in(slab, &node.seps, child, key)
+                                .and_then(|at| slab.get(at))
+                                .is_some_and(|found| found <= key)
                     });
                 }
             }
@@ -180,11 +193,9 @@ impl<K: Copy + Ord> Node<K> {
                     None => return (below, false),
                 },
                 Kids::Slabs(slabs) => {
-                    return match slabs.get(child).map(|slab| ByKey(key).slot(slab)) {
-                        Some(Ok(at)) => (below + at, true),
-                        Some(Err(at)) => (below + at, false),
-                        None => (below, false),
-                    };
+                    let Some(slab) = slabs.get(child) else { return (below, false) };
+                    let at = lower_bound(slab, key);
+                    return (below + at, slab.get(at).is_some_and(|found| found <= key));
                 }
             }
         }

@@ -16,7 +16,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
         act: impl FnOnce(&mut Self, &mut Node<T>, usize, R) -> O,
     ) -> Option<O> {
         let Kids::Nodes(kids) = &mut node.kids else {
-            let slab = route.slab(&node.seps, node.slabs());
+            let slab = route.slab(&node.seps, node.slabs(), &mut self.trust);
             return (slab < node.children()).then(|| act(self, node, slab, route));
         };
         let child = route.node(&node.seps, kids);

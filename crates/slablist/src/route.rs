@@ -1,5 +1,7 @@
 //! The way down: by key or by position. Owns the searches inside a node and inside a slab.
 
+use crate::ahead::load_ahead;
+use crate::guess::{Trust, guess};
 use crate::node::Node;
 
 /// Chooses the child at each level, and the slot in the slab.
@@ -7,9 +9,9 @@ pub(crate) trait Route<T> {
     /// The child of an index node to go into.
     fn node(&mut self, seps: &[T], kids: &[Node<T>]) -> usize;
     /// The slab of a bottom node to go into.
-    fn slab(&mut self, seps: &[T], slabs: &[Vec<T>]) -> usize;
+    fn slab(&mut self, seps: &[T], slabs: &[Vec<T>], trust: &mut Trust) -> usize;
     /// Where in the slab: of an element that is there, or to be inserted.
-    fn slot(&self, slab: &[T]) -> Result<usize, usize>;
+    fn slot(&self, slab: &[T], trust: &mut Trust) -> Result<usize, usize>;
 }
 
 /// Elements compared at a distance before their neighbourhood is: one cache line of eight-byte keys. Measured
@@ -30,18 +32,21 @@ pub(crate) fn lower_bound<K: Ord>(keys: &[K], key: &K) -> usize {
     start + rest.iter().map(|k| usize::from(k < key)).sum::<usize>()
 }
 
-/// As [`lower_bound`], for whoever puts keys in: those that rise or fall end up at an end, which is looked at first.
+/// As [`lower_bound`], of keys that end up at an end, as those do that rise or fall.
 #[inline]
-fn place<K: Ord>(keys: &[K], key: &K) -> usize {
+fn end<K: Ord>(keys: &[K], key: &K) -> Option<usize> {
     match keys {
-        [.., last] if last < key => keys.len(),
-        [first, ..] if key <= first => 0,
-        _ => lower_bound(keys, key),
+        [.., last] if last < key => Some(keys.len()),
+        [first, ..] if key <= first => Some(0),
+        _ => None,
     }
 }
 
 /// Keys looked at around a guess: 99 in a hundred keys that lie evenly in a slab of 160 are this near to theirs.
 const NEAR: usize = 4 * STRIDE;
+
+/// Cache lines asked for of what an insertion moves: half a slab. The rest the processor sees coming.
+const MOVED: usize = 12;
 
 /// The number of leading elements below `key`, which is probably about `guess`.
 ///
@@ -76,22 +81,80 @@ fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
     second + usize::from(stride[second] < *key)
 }
 
-/// By key: separators are upper bounds of the child before them.
-pub(crate) struct ByKey<'a, K>(pub &'a K);
+/// Which of the slabs between `seps` holds `key` if it lies evenly. Where about that slab is, is asked for meanwhile:
+/// two misses that would wait for each other become one.
+#[inline]
+fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
+    let [low, .., high] = seps else { return None };
+    let guess = guess(seps.len(), low, key, high)?;
+    for at in [guess.saturating_sub(1), guess + 2] {
+        load_ahead::<1, _>(slabs.get(at..).unwrap_or_default());
+    }
+    Some(guess)
+}
 
-impl<K: Ord> Route<K> for ByKey<'_, K> {
+/// The slab that `key` belongs into, for lookups.
+#[inline]
+pub(crate) fn slab_near<K: Copy + Ord>(seps: &[K], slabs: &[Vec<K>], key: &K) -> usize {
+    match slab_ahead(seps, slabs, key) {
+        Some(guess) => lower_bound_near(seps, key, guess),
+        None => seps.partition_point(|sep| sep < key),
+    }
+}
+
+/// By key: separators are upper bounds of the child before them.
+pub(crate) struct ByKey<'a, K> {
+    key: &'a K,
+    /// The separators on either side of the slab, once it is known and has two.
+    around: Option<(K, K)>,
+}
+
+impl<'a, K: Copy> ByKey<'a, K> {
+    pub fn of(key: &'a K) -> Self {
+        Self { key, around: None }
+    }
+
+    /// Where `key` is in the slab if it lies evenly. What is behind it an insertion will move: that is asked for.
+    #[inline]
+    fn slot_ahead(&self, slab: &[K]) -> Option<usize> {
+        let (low, high) = self.around.as_ref()?;
+        let guess = guess(slab.len(), low, self.key, high)?;
+        load_ahead::<MOVED, _>(slab.get(guess.saturating_sub(NEAR / 2)..)?);
+        Some(guess)
+    }
+}
+
+impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
     #[inline]
     fn node(&mut self, seps: &[K], _: &[Node<K>]) -> usize {
-        place(seps, self.0)
+        end(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
     }
     #[inline]
-    fn slab(&mut self, seps: &[K], _: &[Vec<K>]) -> usize {
-        place(seps, self.0)
+    fn slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
+        if let Some(child) = end(seps, self.key) {
+            return child;
+        }
+        if !trust.guesses() {
+            return lower_bound(seps, self.key);
+        }
+        slab_ahead(seps, slabs, self.key);
+        let child = lower_bound(seps, self.key);
+        if let Some([low, high, ..]) = seps.get(child.wrapping_sub(1)..) {
+            self.around = Some((*low, *high));
+        }
+        child
     }
     #[inline]
-    fn slot(&self, slab: &[K]) -> Result<usize, usize> {
-        let at = place(slab, self.0);
-        if slab.get(at).is_some_and(|k| k <= self.0) { Ok(at) } else { Err(at) }
+    fn slot(&self, slab: &[K], trust: &mut Trust) -> Result<usize, usize> {
+        let at = end(slab, self.key).unwrap_or_else(|| match self.slot_ahead(slab) {
+            Some(guess) => {
+                let at = lower_bound_near(slab, self.key, guess);
+                trust.learn(at.abs_diff(guess) <= NEAR / 2);
+                at
+            }
+            None => lower_bound(slab, self.key),
+        });
+        if slab.get(at).is_some_and(|k| k <= self.key) { Ok(at) } else { Err(at) }
     }
 }
 
@@ -119,10 +182,10 @@ impl<T> Route<T> for AccessAt {
     fn node(&mut self, _: &[T], kids: &[Node<T>]) -> usize {
         pick(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at < len)
     }
-    fn slab(&mut self, _: &[T], slabs: &[Vec<T>]) -> usize {
+    fn slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut Trust) -> usize {
         pick(&mut self.0, slabs.iter().map(Vec::len), |at, len| at < len)
     }
-    fn slot(&self, _: &[T]) -> Result<usize, usize> {
+    fn slot(&self, _: &[T], _: &mut Trust) -> Result<usize, usize> {
         Ok(self.0)
     }
 }
@@ -134,10 +197,10 @@ impl<T> Route<T> for InsertAt {
     fn node(&mut self, _: &[T], kids: &[Node<T>]) -> usize {
         pick(&mut self.0, kids.iter().map(|kid| kid.len), |at, len| at <= len)
     }
-    fn slab(&mut self, _: &[T], slabs: &[Vec<T>]) -> usize {
+    fn slab(&mut self, _: &[T], slabs: &[Vec<T>], _: &mut Trust) -> usize {
         pick(&mut self.0, slabs.iter().map(Vec::len), |at, len| at <= len)
     }
-    fn slot(&self, _: &[T]) -> Result<usize, usize> {
+    fn slot(&self, _: &[T], _: &mut Trust) -> Result<usize, usize> {
         Err(self.0)
     }
 }

@@ -61,12 +61,12 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
     /// Adds `key`; `false`, and nothing changes, if an equal one is there. O(log n).
     #[inline]
     pub fn insert(&mut self, key: K) -> bool {
-        self.tree.insert(ByKey(&key), key)
+        self.tree.insert(ByKey::of(&key), key)
     }
 
     /// Adds `key`, or puts it in the place of an equal one, which is returned. O(log n).
     pub fn replace(&mut self, key: K) -> Option<K> {
-        match self.tree.root.find_mut(ByKey(&key)) {
+        match self.tree.root.find_mut(ByKey::of(&key)) {
             Some(old) => Some(std::mem::replace(old, key)),
             None => {
                 self.insert(key);
@@ -82,7 +82,7 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 
     /// Removes and returns the key equal to `key`. O(log n).
     pub fn take(&mut self, key: &K) -> Option<K> {
-        self.tree.remove(ByKey(key))
+        self.tree.remove(ByKey::of(key))
     }
 
     /// Removes and returns the first key. O(log n).

@@ -126,8 +126,8 @@ impl<T: Copy, R, P: Probe> Tree<T, R, P> {
 impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
     /// Inserts where `route` leads, unless an equal element is there.
     #[inline]
-    pub fn insert(&mut self, route: impl Route<T>, value: T) -> bool {
-        match self.core.insert(&mut self.root, route, value, Edge { first: true, last: true }) {
+    pub fn insert(&mut self, mut route: impl Route<T>, value: T) -> bool {
+        match self.core.insert(&mut self.root, &mut route, value, Edge { first: true, last: true }) {
             Landed::Present => return false,
             Landed::In => {}
             Landed::Split(right, sep) => self.grow(right, sep),
@@ -148,7 +148,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
     /// Removes the one element that `route` leads to.
     pub fn remove(&mut self, route: impl Route<T>) -> Option<T> {
         let taken = self.core.edit(&mut self.root, route, |core, node, slab, route| {
-            let slot = route.slot(node.slabs().get(slab)?).ok()?;
+            let slot = route.slot(node.slabs().get(slab)?, &mut core.trust).ok()?;
             let mut taken = None;
             core.take(node, slab, slot, 1, |gone| taken = gone.first().copied());
             taken

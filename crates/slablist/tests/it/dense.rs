@@ -10,7 +10,7 @@ use slablist::{Never, NoProbe, Policy, Shape, SlabSet};
 use crate::scaled;
 
 /// A window of numbers onto keys of some type, the numbers below `WIDTH`.
-const WIDTH: u64 = 1_500;
+const WIDTH: u64 = if cfg!(miri) { 120 } else { 1_500 };
 
 /// What the set says of every key of the window is what the model says.
 fn agree<K: Copy + Ord + Debug>(set: &SlabSet<K, Policy>, model: &BTreeSet<K>, key: fn(u64) -> K) {
@@ -66,11 +66,14 @@ fn runs_and_what_is_left_of_them() {
 
 #[test]
 fn every_number_of_a_narrow_type() {
-    let mut set: SlabSet<u16> = (0..=u16::MAX).collect();
     let mut bytes = SlabSet::with(Shape::new(8, 4, 0), Never, NoProbe);
     (i8::MIN..=i8::MAX).rev().for_each(|key| _ = bytes.insert(key));
-    assert!((0..=u16::MAX).all(|key| set.contains(&key) && set.position(&key) == Ok(key.into())));
     assert!((i8::MIN..=i8::MAX).all(|key| bytes.contains(&key)));
+    if cfg!(miri) {
+        return;
+    }
+    let mut set: SlabSet<u16> = (0..=u16::MAX).collect();
+    assert!((0..=u16::MAX).all(|key| set.contains(&key) && set.position(&key) == Ok(key.into())));
     for gone in [0, 1, 4_242, 32_767, 32_768, u16::MAX] {
         assert!(set.remove(&gone) && !set.contains(&gone), "{gone}");
         assert_eq!((0..=u16::MAX).filter(|key| !set.contains(key)).collect::<Vec<_>>(), [gone]);
