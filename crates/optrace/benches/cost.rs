@@ -70,7 +70,7 @@ fn costs(path: &Path, rounds: usize, turns: u64) {
     let kind = ClockKind::best();
     let clock = least(rounds, turns, || (0..turns).for_each(|_| _ = black_box(stamp(kind))));
     println!("{:44} {clock:>8.1} ns", "the clock alone, one time stamp");
-    let shapes: [(&str, Turn); 7] = [
+    let shapes: [(&str, Turn); 8] = [
         ("operation (2 stamps)", |r, _| (r.begin(0), r.end()).1),
         ("operation with a number (2)", |r, n| (r.begin(0), r.number(0, n), r.end()).2),
         ("operation after operation, `next` (1)", |r, _| r.next(0)),
@@ -82,6 +82,7 @@ fn costs(path: &Path, rounds: usize, turns: u64) {
             (r.begin(0), r.enter(0), r.switch(1), r.end()).3
         }),
         ("two such spans and `next` (3)", |r, _| (r.enter(0), r.switch(1), r.next(0)).2),
+        ("two that fill it, `next_in`, `switch` (2)", |r, _| (r.next_in(0, 0), r.switch(1)).1),
     ];
     for (name, shape) in shapes {
         let ns = with_trace(path, |recorder| {
@@ -100,6 +101,22 @@ fn stamp(kind: ClockKind) -> u64 {
     }
     let _ = kind;
     std::time::Instant::now().elapsed().as_nanos() as u64
+}
+
+/// What loads cost that do not wait for one another, and what with a time stamp after each, for which it is told that the
+/// counter waits until all of them are there: operations that are timed do not overlap, whoever times them.
+fn overlap(rounds: usize, turns: u64) {
+    let memory: Vec<u64> = (0..1 << 23).map(key).collect();
+    let place = |n: u64| key(n) as usize % memory.len();
+    let kind = ClockKind::best();
+    let alone = least(rounds, turns, || _ = black_box((0..turns).fold(0, |sum, n| sum ^ memory[place(n)])));
+    let timed = least(rounds, turns, || {
+        _ = black_box((0..turns).fold((0, 0), |(sum, time), n| (sum ^ memory[place(n)], time ^ stamp(kind))));
+    });
+    println!(
+        "{:44} {alone:>8.1} ns, with a time stamp after each {timed:.1} ns",
+        "a load of 64 MiB at random"
+    );
 }
 
 /// splitmix64.
@@ -121,20 +138,36 @@ fn load<R: ReapPolicy, P: Probe>(keys: &[u64], mut set: SlabSet<u64, R, P>, reco
     on_cpu().saturating_sub(from) as f64 / keys.len() as f64
 }
 
+/// The load without a recorder: alone, or with a time stamp after each insertion, which is the least that any recorder takes
+/// and keeps insertions from overlapping, as the counter waits for what was loaded before it.
+fn bare<R: ReapPolicy>(keys: &[u64], mut set: SlabSet<u64, R>, stamped: Option<ClockKind>) -> f64 {
+    let from = on_cpu();
+    for key in keys {
+        set.insert(*key);
+        if let Some(kind) = stamped {
+            black_box(stamp(kind));
+        }
+    }
+    on_cpu().saturating_sub(from) as f64 / keys.len() as f64
+}
+
 fn slab_list<R: ReapPolicy + Copy>(path: &Path, name: &str, shape: Shape, policy: R, rounds: usize, n: u64) {
     let keys: Vec<u64> = (0..n).map(key).collect();
-    let (mut plain, mut traced) = (f64::INFINITY, f64::INFINITY);
+    let new = || SlabSet::with(shape, policy, slablist::NoProbe);
+    let (mut plain, mut stamped, mut traced) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
     for _ in 0..rounds {
-        let mut set = SlabSet::with(shape, policy, slablist::NoProbe);
-        let from = on_cpu();
-        keys.iter().for_each(|key| _ = black_box(set.insert(*key)));
-        plain = plain.min(on_cpu().saturating_sub(from) as f64 / n as f64);
-        drop(set);
+        plain = plain.min(bare(&keys, new(), None));
+        stamped = stamped.min(bare(&keys, new(), Some(ClockKind::best())));
         traced = traced.min(with_trace(path, |recorder| {
             load(&keys, SlabSet::with(shape, policy, Told(recorder)), recorder)
         }));
     }
-    println!("{name:44} {plain:>8.1} ns, recorded {traced:.1} ns: +{:.1} %", (traced / plain - 1.0) * 100.0);
+    let more = |than: f64| (traced / than - 1.0) * 100.0;
+    println!(
+        "{name:44} {plain:>8.1} ns, recorded {traced:.1} ns: {:+.1} %; with a time stamp alone {stamped:.1} ns: {:+.1} %",
+        more(plain),
+        more(stamped)
+    );
 }
 
 fn nothing_is_lost(path: &Path, operations: u64) {
@@ -175,6 +208,7 @@ fn main() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let path = folder.path().join("trace");
     costs(&path, rounds, turns);
+    overlap(rounds, turns);
     let (old, new) = (MinCapacity::default(), Thresholds::default());
     slab_list(&path, "slab list as of 2012, new policy", Shape::ORIGINAL_2012, new, rounds, n);
     slab_list(&path, "slab list as of 2012, old policy", Shape::ORIGINAL_2012, old, rounds, n);

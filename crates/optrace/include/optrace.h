@@ -28,6 +28,9 @@ void optrace_begin(const optrace_recorder_t *recorder, uint8_t operation);
 void optrace_end(const optrace_recorder_t *recorder);
 /* end and begin with one time stamp */
 void optrace_next(const optrace_recorder_t *recorder, uint8_t operation);
+/* begin or next, and enter, with one time stamp */
+void optrace_begin_in(const optrace_recorder_t *recorder, uint8_t operation, uint8_t span);
+void optrace_next_in(const optrace_recorder_t *recorder, uint8_t operation, uint8_t span);
 void optrace_enter(const optrace_recorder_t *recorder, uint8_t span);
 void optrace_leave(const optrace_recorder_t *recorder);
 /* leave and enter with one time stamp */

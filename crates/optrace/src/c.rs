@@ -118,6 +118,10 @@ pass_on! {
     optrace_end => end();
     /// [`Recorder::next`]
     optrace_next => next(operation: u8);
+    /// [`Recorder::begin_in`]
+    optrace_begin_in => begin_in(operation: u8, span: u8);
+    /// [`Recorder::next_in`]
+    optrace_next_in => next_in(operation: u8, span: u8);
     /// [`Recorder::enter`]
     optrace_enter => enter(span: u8);
     /// [`Recorder::leave`]

@@ -85,7 +85,20 @@ impl Pen {
     /// The time now, as what `tag` says of `kind`. Nothing where there is no room.
     #[inline(always)]
     pub(crate) fn stamp(&mut self, tag: u64, kind: u8) {
-        self.write(self.clock.now() << STAMP_SHIFT | u64::from(kind) << TAG_BITS | tag);
+        self.stamp_at(self.clock.now(), tag, kind);
+    }
+
+    /// One time for two stamps: what begins, and its first span.
+    #[inline(always)]
+    pub(crate) fn stamp_in(&mut self, tag: u64, kind: u8, span: u8) {
+        let now = self.clock.now();
+        self.stamp_at(now, tag, kind);
+        self.stamp_at(now, tag::ENTER, span);
+    }
+
+    #[inline(always)]
+    fn stamp_at(&mut self, now: u64, tag: u64, kind: u8) {
+        self.write(now << STAMP_SHIFT | u64::from(kind) << TAG_BITS | tag);
     }
 
     /// The recorder left the path then, and is back now.

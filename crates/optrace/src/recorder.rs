@@ -74,6 +74,26 @@ impl<'t> Recorder<'t> {
         self.pen().stamp(tag::NEXT, kind);
     }
 
+    /// An operation begins, and inside it, with the same time stamp, a span: for one that is divided into spans from its
+    /// first moment on, which [`switch`](Self::switch) goes through.
+    #[inline]
+    pub fn begin_in(&self, kind: u8, span: u8) {
+        let pen = self.pen();
+        if pen.room() >= USUAL || self.turn(pen) {
+            pen.stamp_in(tag::BEGIN, kind, span);
+        }
+    }
+
+    /// The operation ends with its open spans, one of `kind` begins, and inside it a span: one time stamp for all.
+    #[inline]
+    pub fn next_in(&self, kind: u8, span: u8) {
+        if self.pen().room() < USUAL {
+            self.end();
+            return self.begin_in(kind, span);
+        }
+        self.pen().stamp_in(tag::NEXT, kind, span);
+    }
+
     /// A span of this kind (an index into [`Words::spans`](crate::Words)) begins now, inside the operation and inside
     /// the spans that are open.
     #[inline]

@@ -13,10 +13,13 @@ int main(void) {
     optrace *trace = optrace_open(NULL, "insert,find", "allocate, reap", "elements");
     optrace_recorder_t *recorder = optrace_recorder(trace);
     for (int n = 0; n < 1000; n++) {
-        optrace_begin(recorder, n % 2);
+        if (n % 10 == 0) {
+            optrace_begin_in(recorder, n % 2, 0);
+        } else {
+            optrace_begin(recorder, n % 2);
+        }
         optrace_number(recorder, 0, n);
         if (n % 10 == 0) {
-            optrace_enter(recorder, 0);
             optrace_switch(recorder, 1);
             optrace_leave(recorder);
         }

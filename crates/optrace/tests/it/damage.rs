@@ -7,12 +7,17 @@ use proptest::prelude::*;
 
 use super::{plain, read, trace_into};
 
-/// A trace of 5,000 operations, as bytes.
+/// Operations of the trace; below Miri one takes milliseconds.
+const ALL: i64 = if cfg!(miri) { 300 } else { 5000 };
+/// As small as chunks can be there, so that there are several.
+const CHUNK: usize = if cfg!(miri) { 4096 } else { 8192 };
+
+/// A trace of that many operations, as bytes.
 fn sound() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
-    trace_into(&path, optrace::Options { chunk_bytes: 8192, ..plain() }, |recorder| {
-        for n in 0..5000 {
+    trace_into(&path, optrace::Options { chunk_bytes: CHUNK, ..plain() }, |recorder| {
+        for n in 0..ALL {
             recorder.begin(0);
             recorder.number(0, n);
             recorder.span(1, || ());
@@ -35,7 +40,8 @@ fn a_cut_trace_is_read_up_to_there() {
     let (_folder, path) = written(&bytes[..bytes.len() / 2]);
     let (told, operations) = read(&path);
     assert!(told.cut.unwrap().contains("cut inside a block"));
-    assert!((1000..4000).contains(&operations.len()), "{}", operations.len());
+    let all = ALL as usize;
+    assert!((all / 5..all * 4 / 5).contains(&operations.len()), "{}", operations.len());
     for (n, operation) in (0..).zip(&operations) {
         assert_eq!(operation.numbers, [(0, n)]);
     }
@@ -43,7 +49,7 @@ fn a_cut_trace_is_read_up_to_there() {
     let (_folder, path) = written(&bytes[..without_end]);
     let (told, operations) = read(&path);
     assert!(told.cut.unwrap().contains("the program died"));
-    assert_eq!(operations.len(), 5000);
+    assert_eq!(operations.len(), all);
 }
 
 #[test]
@@ -69,12 +75,12 @@ fn a_clock_that_runs_backwards_is_counted() {
     bytes[third..third + 8].copy_from_slice(&1_u64.to_le_bytes());
     let (_folder, path) = written(&bytes);
     let (told, operations) = read(&path);
-    assert_eq!((told.backwards, told.operations), (1, 5000));
+    assert_eq!((told.backwards, told.operations), (1, ALL as u64));
     assert!(operations[2].backwards && !operations[3].backwards);
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 64 }))]
 
     #[test]
     fn no_byte_makes_it_panic(changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20), cut in any::<prop::sample::Index>()) {
@@ -87,7 +93,7 @@ proptest! {
         let (_folder, path) = written(&bytes);
         if let Ok(file) = File::open(&path) {
             let told = file.read(|_| ()).unwrap();
-            prop_assert!(told.operations <= 5000);
+            prop_assert!(told.operations <= ALL as u64);
             prop_assert!(told.cut.is_some());
         }
     }

@@ -57,9 +57,32 @@ fn one_stamp_can_end_and_begin() {
 }
 
 #[test]
+fn one_stamp_can_begin_an_operation_and_its_first_span() {
+    let (summary, told, operations) = traced(plain(), |recorder| {
+        recorder.begin_in(0, 2);
+        busy(50);
+        recorder.switch(1);
+        busy(50);
+        for n in 0..200 {
+            recorder.next_in(1, 0);
+            recorder.number(0, n);
+        }
+        recorder.end();
+    });
+    assert_eq!((summary.operations, told.unbalanced, operations.len()), (201, 0, 201));
+    let [shift, allocate] = operations[0].spans.as_slice() else { panic!("{:?}", operations[0]) };
+    assert_eq!((shift.kind.min(allocate.kind), shift.kind.max(allocate.kind)), (1, 2));
+    assert!(shift.ns >= 49_000 && allocate.ns >= 49_000, "{:?}", operations[0]);
+    for (n, operation) in (0..).zip(&operations[1..]) {
+        assert_eq!((operation.kind, operation.numbers.as_slice()), (1, [(0, n)].as_slice()));
+        assert!(matches!(operation.spans.as_slice(), [SpanTime { kind: 0, count: 1, .. }]), "{operation:?}");
+    }
+}
+
+#[test]
 fn nothing_is_lost_when_the_writer_is_behind() {
     let tiny = Options { chunk_bytes: 4096, chunks: 2, ..plain() };
-    let wanted = if cfg!(miri) { 3_000 } else { 300_000 };
+    let wanted = if cfg!(miri) { 600 } else { 300_000 };
     let (summary, told, operations) = traced(tiny, |recorder| {
         for n in 0..wanted {
             recorder.begin((n % 2) as u8);
@@ -104,6 +127,7 @@ fn an_operation_may_be_longer_than_a_chunk() {
 fn every_thread_has_its_lane() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
+    let each = if cfg!(miri) { 30 } else { 1000 };
     let words = Words::new(&["work"], &[], &["thread"]).unwrap();
     let trace = Trace::create(&path, &words, plain()).unwrap();
     std::thread::scope(|scope| {
@@ -111,20 +135,20 @@ fn every_thread_has_its_lane() {
             let trace = &trace;
             scope.spawn(move || {
                 let recorder = trace.recorder();
-                for _ in 0..1000 * (thread + 1) {
+                for _ in 0..each * (thread + 1) {
                     recorder.operation(0, || recorder.number(0, thread));
                 }
             });
         }
     });
-    assert_eq!(trace.finish().unwrap().operations, 6000);
+    assert_eq!(trace.finish().unwrap().operations, 6 * each as u64);
     let mut seen = [0; 3];
     let mut lanes = std::collections::BTreeMap::new();
     let told = optrace::File::open(&path).unwrap().read(|operation| {
         seen[operation.numbers[0].1 as usize] += 1;
         assert_eq!(*lanes.entry(operation.lane).or_insert(operation.thread), operation.thread);
     });
-    assert_eq!((seen, told.unwrap().threads, lanes.len()), ([1000, 2000, 3000], 3, 3));
+    assert_eq!((seen, told.unwrap().threads, lanes.len()), ([each, 2 * each, 3 * each], 3, 3));
 }
 
 #[test]

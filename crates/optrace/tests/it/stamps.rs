@@ -82,6 +82,8 @@ fn ends_that_do_not_fit_are_flagged_and_recursion_is_one_operation() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
+
     /// Any stream at all: what comes out is sound, and every whole begin and end is one operation.
     #[test]
     fn any_stream_is_paired(steps in proptest::collection::vec((1_i32..4, 0_u8..8, 0_u64..50), 0..3000)) {
