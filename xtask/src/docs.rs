@@ -13,28 +13,6 @@ const PAGES: &[(&str, &str, &[&str])] = &[
     ("export.schema.json", "", &["export", "--schema"]),
 ];
 
-/// Verbs whose `--help` is a page.
-const VERBS: &[&str] = &[
-    "",
-    "run",
-    "compare",
-    "history",
-    "guard",
-    "plan",
-    "aa",
-    "report",
-    "show",
-    "import",
-    "export",
-    "study",
-    "workload",
-    "vm boot",
-    "kernel",
-    "trace causes",
-    "trace plot",
-    "prune",
-];
-
 /// Writes all pages with the perflab that cargo builds.
 pub fn write() -> Result<()> {
     let home = Path::new("docs/reference");
@@ -60,12 +38,19 @@ fn without_last_column(table: &str) -> String {
 
 fn commands() -> Result<String> {
     let mut page = String::from("# Commands\n");
-    for verb in VERBS {
-        let arguments: Vec<&str> = verb.split_whitespace().chain(["--help"]).collect();
-        let title = if verb.is_empty() { "perflab".into() } else { format!("perflab {verb}") };
-        page.push_str(&format!("\n## {title}\n\n```text\n{}```\n", perflab(&arguments)?));
-    }
+    describe(&[], &mut page)?;
     Ok(page)
+}
+
+/// The help of a verb, then that of each verb below it.
+fn describe(verb: &[&str], page: &mut String) -> Result<()> {
+    let help = perflab(&[verb, &["--help"]].concat())?;
+    page.push_str(&format!("\n## {}\n\n```text\n{help}```\n", [&["perflab"], verb].concat().join(" ")));
+    let below = help.split_once("\nCommands:\n").map_or("", |(_, list)| list);
+    let below = below.lines().take_while(|line| line.starts_with("  "));
+    let below =
+        below.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next());
+    below.filter(|name| *name != "help").try_for_each(|name| describe(&[verb, &[name]].concat(), page))
 }
 
 fn perflab(arguments: &[&str]) -> Result<String> {
