@@ -29,6 +29,7 @@ pub mod emulated;
 pub mod error;
 pub mod host;
 pub mod hub;
+mod inert;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;

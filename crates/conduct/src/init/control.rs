@@ -3,6 +3,8 @@
 
 use std::io::{self, Read, Write};
 
+use crate::inert::inert;
+
 /// More than this no frame holds: a guest is not trusted with the host's memory.
 pub const LARGEST: usize = 64 << 10;
 
@@ -97,9 +99,7 @@ impl Control for Said {
             3 => number(&content).map(Said::Exited),
             4 => number(&content).map(Said::Killed),
             // It is shown to people: nothing in it steers their terminal.
-            5 => Some(Said::Failed(
-                String::from_utf8_lossy(&content).chars().filter(|c| !c.is_control()).collect(),
-            )),
+            5 => Some(Said::Failed(inert(&String::from_utf8_lossy(&content)))),
             _ => None,
         }
     }

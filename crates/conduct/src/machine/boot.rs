@@ -20,6 +20,7 @@ use super::running::{self, Note};
 use super::vsock::Vsock;
 use super::{Accelerator, Chosen, Guest, Machine, MachineError, RootKind, pin, share};
 use crate::Stop;
+use crate::inert::inert;
 use crate::init::{Control, Orders, Root, Said, Work};
 use crate::initramfs::Initramfs;
 
@@ -337,8 +338,8 @@ pub(super) fn words(log: &Path, lines: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
     let tail = text.get(text.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();
     let text = String::from_utf8_lossy(tail);
-    let visible = |line: &str| format!("  {}", line.chars().filter(|c| !c.is_control()).collect::<String>());
-    let all: Vec<String> = text.lines().map(visible).filter(|line| !line.trim().is_empty()).collect();
+    let shown = |line: &str| format!("  {}", inert(line));
+    let all: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let first = all.len().saturating_sub(lines);
     let (before, last) = all.split_at(first);
     let panic = before.iter().rev().find(|line| line.contains("Kernel panic"));

@@ -7,6 +7,7 @@ use std::path::Path;
 use perflab_model::Bytes;
 
 use super::{Machine, MachineError};
+use crate::inert::inert;
 
 /// What a kernel prints when its first file system, or its first process, finds no room.
 const MARKS: &[&str] = &["Initramfs unpacking failed", "Out of memory", "deadlocked on memory"];
@@ -55,7 +56,7 @@ impl Need {
         let text = fs::read(console).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let line = text.lines().find(|line| MARKS.iter().any(|mark| line.contains(mark)))?;
-        let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+        let line: String = inert(line).chars().take(200).collect();
         Some(self.refusal(machine, format!("its kernel says `{}`", line.trim())))
     }
 

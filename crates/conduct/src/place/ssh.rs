@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::parcel::parcel;
 use super::process::Process;
 use super::{Started, Words};
+use crate::inert::inert;
 use crate::{Channel, Host};
 
 /// Where it is put there: so short that a loader's path within fits where the system's stands in a program.
@@ -39,10 +40,8 @@ fn copy(address: &str, host: &Host) -> io::Result<PathBuf> {
     if output.status.success() {
         return Ok(folder.into());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    // It comes from another machine, and people read it in a terminal.
-    let said: String = said.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    Err(io::Error::other(format!("perflab could not be copied there: {said}")))
+    let said = inert(&String::from_utf8_lossy(&output.stderr));
+    Err(io::Error::other(format!("perflab could not be copied there: {}", said.trim())))
 }
 
 /// Six letters that nobody guesses; where they are taken all the same, the folder is not made.

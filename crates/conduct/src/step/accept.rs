@@ -7,6 +7,7 @@ use perflab_model::{Event, Fact, Facts, Manifest, Name, Nanos, Overhead, Sample,
 
 use super::mate::Mate;
 use super::open::Open;
+use crate::inert::inert;
 use crate::protocol::Hello;
 
 /// Columns of a monitor: the widest known has under 300.
@@ -206,16 +207,6 @@ fn inert_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
 
 fn label(name: &str) -> String {
     inert(name).chars().take(NAME).collect()
-}
-
-/// The text without what a terminal would obey.
-pub(super) fn inert(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(obeyed) {
-        return text.to_owned();
-    }
-    // A carriage return draws over what stands there; most come before a line end and mean nothing.
-    text.replace("\r\n", "\n").chars().map(|c| if obeyed(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// What an agent says of itself.

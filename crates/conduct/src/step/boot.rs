@@ -7,13 +7,14 @@ use perflab_model::event::{Doing, Phase, Standing};
 use perflab_model::{Event, Nanos, Slot, What};
 use perflab_observe::monotonic_now;
 
-use super::accept::{Ear, Verdict, inert, inert_hello};
+use super::accept::{Ear, Verdict, inert_hello};
 use super::course::Course;
 use super::crew::Crew;
 use super::mate::Mate;
 use super::open::Open;
 use crate::barrier::{Action, Barrier, Input, Limits, Loss, Point, stages};
 use crate::hub::Heard;
+use crate::inert::inert;
 use crate::protocol::{Order, Report};
 use crate::{ConductError, Refusal};
 

@@ -273,7 +273,7 @@ impl Course<'_> {
     /// A target is out for good.
     pub(super) fn lost(&mut self, target: usize, name: &str, reason: &str) -> Result<(), ConductError> {
         self.tally.lost += 1;
-        let reason = super::accept::inert(reason);
+        let reason = crate::inert::inert(reason);
         let (message, advice) = (format!("target {name} was lost: {reason}"), "see what it said".into());
         self.told(target, What::TargetLost { reason })?;
         self.told(target, What::Warning { message, advice })
@@ -284,7 +284,7 @@ impl Course<'_> {
         if words.is_empty() {
             return Ok(());
         }
-        let text = super::accept::inert(&words);
+        let text = crate::inert::inert(&words);
         self.told(target, What::Output { slot: None, name: "agent".into(), text })
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use perflab_model::StackBatch;
 use perflab_model::profile::{CommId, Frame, FrameId, FrameKind, NodeId, StackSample, Weaver};
 
-use super::accept::inert;
+use crate::inert::inert;
 
 /// The tree of the run, and what each target's numbers are in it.
 #[derive(Debug, Default)]
