@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use indexmap::IndexMap;
 use perflab_analyze::together;
 use perflab_archive::RunDir;
-use perflab_model::{Case, Manifest, Outcome, RunRecord, Sample};
+use perflab_model::series::Gap;
+use perflab_model::{Case, Manifest, Nanos, Outcome, RunRecord, Sample};
 use perflab_present::table::{Cell, Column, Grid};
 
 use super::runs::date;
@@ -59,9 +61,29 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
         own_cost(manifest),
     ];
     lines.extend(in_step(record));
-    lines.extend(record.gaps.iter().map(|gap| format!("gap: monitor {}: {}", gap.monitor, gap.reason)));
+    lines.extend(gaps(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
+}
+
+/// What monitors did not record: a line for each reason, however often it came.
+fn gaps(all: &[Gap]) -> Vec<String> {
+    let mut reasons: IndexMap<(&str, &str), Vec<&Gap>> = IndexMap::new();
+    for gap in all {
+        reasons.entry((&gap.monitor, &gap.reason)).or_default().push(gap);
+    }
+    let often = |gaps: &[&Gap]| {
+        let lasted = |gap: &&Gap| gap.to.map(|to| to.since(gap.from).0);
+        match (gaps.len(), gaps.iter().map(lasted).sum::<Option<u64>>()) {
+            (1, _) => String::new(),
+            (times, Some(all)) => format!(" ({times} times, {} in all)", Nanos(all)),
+            (times, None) => format!(" ({times} times)"),
+        }
+    };
+    let line = |((monitor, reason), gaps): ((&str, &str), Vec<&Gap>)| {
+        format!("gap: monitor {monitor}: {reason}{}", often(&gaps))
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 fn begun(manifest: &Manifest) -> jiff::Timestamp {
@@ -193,4 +215,25 @@ fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
         context.say(format!("iteration {slot} printed nothing, or is not of this run"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_of_one_reason_are_one_line() {
+        let gap = |monitor: &str, from: u64, to: Option<u64>| Gap {
+            monitor: monitor.into(),
+            from: Nanos(from),
+            to: to.map(Nanos),
+            reason: "late".into(),
+        };
+        let second = 1_000_000_000;
+        let all =
+            [gap("a", 0, Some(second)), gap("b", 0, None), gap("a", 0, Some(2 * second)), gap("b", 5, None)];
+        let lines = ["gap: monitor a: late (2 times, 3.0 s in all)", "gap: monitor b: late (2 times)"];
+        assert_eq!(gaps(&all), lines);
+        assert_eq!(gaps(&all[1..2]), ["gap: monitor b: late"]);
+    }
 }
