@@ -25,8 +25,8 @@ fn print_chain(error: &anyhow::Error) {
     let mut said = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        // A transparent error repeats its source.
-        if !said.ends_with(&text) {
+        // A transparent error repeats its source, and others name it amid their words.
+        if !said.contains(&text) {
             said = if said.is_empty() { text } else { format!("{said}: {text}") };
         }
     }
