@@ -26,6 +26,7 @@ mod ssh;
 mod startup;
 mod step;
 mod studies;
+mod systemd;
 mod tiny;
 mod trace;
 mod trace_damage;
