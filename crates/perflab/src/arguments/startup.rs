@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 Examples:
   perflab startup --prefetch none,sync,async,staged -- python3 -c 'import json'
   perflab startup --caches 3,1,warm --runs 7 -- git --version
+  perflab startup --prefetch none,staged,reader --reader 'vmtouch -qt /usr/lib/git-core' -- git --version
   perflab startup --until listen:6379 -- redis-server
   perflab startup --until window:640x480 -- soffice --nologo --writer
 
@@ -19,6 +20,9 @@ learnt to the disk's own cache. The others are in random order, one of each way 
 blocks), so that drift cannot pose as a gain. Dropping caches needs root; what is in memory then of the files
 that a start reads is looked at, and said with the worst of them. As root the kernel counts waiting for disks
 meanwhile (kernel.task_delayacct), and is put back afterwards.
+
+Another maker's reading ahead is a way, too: `reader` runs what --reader says (by sh) before the program starts,
+and its time counts.
 
 --until says when the program counts as started, and what still runs of it is ended then:
   exit          it has ended, well
@@ -35,6 +39,9 @@ pub struct Startup {
     /// Ways of reading ahead, the first of which is the baseline
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
     pub prefetch: Vec<Ahead>,
+    /// What reads ahead where --prefetch says `reader`: a command of another maker's
+    #[arg(long, value_name = "COMMAND")]
+    pub reader: Option<String>,
     /// How often each way is measured
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub runs: u32,
@@ -79,6 +86,8 @@ pub enum Ahead {
     Async,
     /// metadata before it starts, the rest beside it
     Staged,
+    /// what --reader says is run before it starts
+    Reader,
 }
 
 /// One start, measured: what `perflab startup` and the catalogue's workload call.
@@ -90,6 +99,9 @@ pub struct StartOnce {
     /// How it is read ahead
     #[arg(long, value_enum)]
     pub prefetch: Ahead,
+    /// What reads ahead where that is `reader`
+    #[arg(long, required_if_eq("prefetch", "reader"))]
+    pub reader: Option<String>,
     /// When it counts as started
     #[arg(long)]
     pub until: String,

@@ -20,6 +20,12 @@ const APPLICATION_START: &str = include_str!("../../../../workloads/application-
 /// Measures starts, and compares the ways.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
     let subject = once::Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
+    if wanted.reader.is_some() != wanted.prefetch.contains(&Ahead::Reader) {
+        let message = "--reader COMMAND and the way `reader` in --prefetch belong together";
+        return Err(
+            Usage::new(message, "as in `--prefetch none,reader --reader 'vmtouch -qt /opt/app'`").into()
+        );
+    }
     if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
         subject.teach(context, &perflab_prefetch::Store::locate(None))?;
     }
@@ -82,8 +88,11 @@ fn study(wanted: &Startup) -> String {
 fn definition(wanted: &Startup) -> Result<String, Usage> {
     let command = words(&wanted.command)?;
     let fixed = ["{{ perflab }}", "start-once", "--caches", "{{ caches }}", "--prefetch", "{{ prefetch }}"];
-    let own = ["--until", wanted.until.as_str(), "--limit", wanted.limit.as_str(), "--"].map(String::from);
-    let literals = own.iter().chain(&command).map(|word| quoted(&literal(word)));
+    let mut own = vec!["--until", &wanted.until, "--limit", &wanted.limit];
+    own.extend(wanted.reader.iter().flat_map(|reader| ["--reader", reader]));
+    own.push("--");
+    let command = command.iter().map(String::as_str);
+    let literals = own.into_iter().chain(command).map(|word| quoted(&literal(word)));
     let argv: Vec<String> = fixed.iter().map(|word| quoted(word)).chain(literals).collect();
     let choice = |parameter: &str, default: &str, all: &[&str], about: &str| {
         let all: Vec<String> = all.iter().map(|one| quoted(one)).collect();
@@ -98,7 +107,9 @@ fn definition(wanted: &Startup) -> Result<String, Usage> {
         argv.join(", ")
     );
     text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
-    text += &choice("prefetch", "none", &["none", "sync", "async", "staged"], "how it is read ahead");
+    let ways: Vec<String> = Ahead::value_variants().iter().map(name).collect();
+    let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
+    text += &choice("prefetch", "none", &ways, "how it is read ahead");
     let metrics = APPLICATION_START.find("\n[[metric]]").and_then(|at| APPLICATION_START.get(at..));
     text += metrics.unwrap_or_default();
     Ok(text)

@@ -98,6 +98,15 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(4) && said.err.contains("READY=1 did not come within"), "{}", said.err);
     let said = laboratory.run(&["startup", "--until", "screen", "--", "true"]);
     assert!(said.code == Some(2) && said.err.contains("listen:PORT"), "{}", said.err);
+    for way in [["--reader", "true"], ["--prefetch", "none,reader"]] {
+        let said = laboratory.run(&[&["startup"], &way[..], &["--", "true"]].concat());
+        assert!(said.code == Some(2) && said.err.contains("belong together"), "{}", said.err);
+    }
+    let failing = ["--caches", "warm", "--prefetch", "reader", "--reader", "echo no pack; exit 7"];
+    let rest = ["--until", "exit", "--limit", "5s", "--", "true"];
+    let said = laboratory.run(&[&["start-once"], &failing[..], &rest].concat());
+    assert!(said.code == Some(4) && said.err.contains("no pack\n"), "{}", said.err);
+    assert!(said.err.contains("exit 7`, which reads ahead, failed: exit status: 7"), "{}", said.err);
     let said = laboratory.run(&["startup", "--", "/no/such/program"]);
     assert!(said.code == Some(2) && said.err.contains("there is no program"), "{}", said.err);
 }
@@ -143,11 +152,14 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = program.display().to_string();
+    let reader = format!("cat {}/lib/* | wc -c", image.place().display());
     let output = laboratory
         .command(&[
             "startup",
             "--prefetch",
-            "none,sync,async,staged",
+            "none,sync,async,staged,reader",
+            "--reader",
+            &reader,
             "--runs",
             "3",
             "--aside",
@@ -166,9 +178,14 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
     assert!(compared.contains("staged") && compared.contains("requests"), "{compared}");
     let samples = laboratory.good(&["export", "s", "--to", "csv"]).out;
     let cold = samples.lines().filter(|line| line.contains("resident-before")).count();
-    assert_eq!(cold, 12, "four ways, three starts each: {samples}");
+    assert_eq!(cold, 15, "five ways, three starts each: {samples}");
     let read = samples.lines().filter(|line| line.contains(",read,")).count();
-    assert_eq!(read, 12, "{samples}");
+    assert_eq!(read, 15, "{samples}");
+    let ahead = |way: &str| {
+        let lines = samples.lines().filter(|line| line.contains(",prefetch,") && line.contains(way));
+        lines.count()
+    };
+    println!("{}", ahead("reader"));
 }
 
 /// An X server of the test's own; ended when dropped.

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -64,8 +65,11 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let background = background(disk);
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(Reading::before);
+    if let Some(reader) = wanted.reader.as_ref().filter(|_| wanted.prefetch == Ahead::Reader) {
+        read_with(reader)?;
+    }
     let ahead = perflab_observe::monotonic_now().since(begun);
-    let before = if reading.is_some() { ahead } else { Nanos(0) };
+    let before = if wanted.prefetch == Ahead::None { Nanos(0) } else { ahead };
     let mut beside = None;
     let started = subject.start(|| beside = reading.map(Reading::beside))?;
     if let Some(beside) = beside {
@@ -85,6 +89,16 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     });
     context.write(&without_null(document).to_string())?;
     Ok(Exit::Fine)
+}
+
+/// Another maker's reading ahead, until it has ended. What it prints is no part of our document.
+fn read_with(reader: &str) -> anyhow::Result<()> {
+    let said = Command::new("sh").args(["-c", reader]).stdin(Stdio::null()).output().context("run sh")?;
+    eprint!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    if !said.status.success() {
+        bail!(NeverStarted(format!("`{reader}`, which reads ahead, failed: {}", said.status)));
+    }
+    Ok(())
 }
 
 /// What is in memory of the files that the program's trace knows; of its own file, where there is no trace.
@@ -123,7 +137,7 @@ fn failed(started: &Started) -> Exit {
 
 fn mode(way: Ahead) -> Option<Mode> {
     match way {
-        Ahead::None => None,
+        Ahead::None | Ahead::Reader => None,
         Ahead::Sync => Some(Mode::Sync),
         Ahead::Async => Some(Mode::Async),
         Ahead::Staged => Some(Mode::Staged),

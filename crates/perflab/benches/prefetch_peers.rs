@@ -1,0 +1,188 @@
+//! What reading ahead gains beside others who do it, from the same trace and on the same emulated disk of 7,200 turns: a cold
+//! start with nothing read ahead, with perflab's ways, with ureadahead's replay of a pack and with preload's readahead of a
+//! state file, in turns. As root, with Debian's packages of the application, and
+//!
+//!     UREADAHEAD=/path/to/ureadahead PRELOAD=/usr/sbin/preload \
+//!         cargo bench --workspace --bench prefetch_peers [-- --application python --rounds 3]
+//!
+//! (Debian: `preload`; ureadahead has to be built.) A peer that is not named is left out, which is said. What the trace knows is
+//! written in the peers' own formats: all of it for ureadahead, with the inode groups of its files; for preload, whose Markov
+//! chain is told that the application follows for certain what runs now, which spares it the days of learning and all
+//! doubt. Time counts from before anything is read ahead until the application is there, the time of perflab and of the
+//! peers beforehand included; preload, a daemon, is waited for until its log says that it has read.
+#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use perflab_conduct::settings::{Bench, UndoJournal};
+use perflab_conduct::{Permissions, disk};
+use perflab_model::Value;
+use perflab_model::study::{Disk, DiskKind, DiskModel};
+use perflab_prefetch::{Known, Store};
+
+#[path = "prefetch_peers/preload.rs"]
+mod preload;
+#[path = "prefetch_peers/ureadahead.rs"]
+mod ureadahead;
+
+mod told;
+
+/// One application of the study `application-startup`.
+struct Application {
+    packages: &'static str,
+    until: &'static str,
+    screen: bool,
+    command: &'static [&'static str],
+}
+
+fn application(name: &str) -> Application {
+    match name {
+        "python" => Application {
+            packages: "python3-scipy,python3-pandas",
+            until: "exit",
+            screen: false,
+            command: &["/usr/bin/python3", "-c", "import scipy.stats, scipy.optimize, scipy.signal, pandas"],
+        },
+        "chromium" => Application {
+            packages: "chromium",
+            until: "window",
+            screen: true,
+            command: &[
+                "/usr/lib/chromium/chromium",
+                "--no-sandbox",
+                "--no-first-run",
+                "--user-data-dir=/tmp/perflab-peers",
+                "about:blank",
+            ],
+        },
+        "libreoffice" => Application {
+            packages: "libreoffice-writer",
+            until: "window:libreoffice",
+            screen: true,
+            command: &["/usr/lib/libreoffice/program/soffice.bin", "--writer", "--norestore", "--nologo"],
+        },
+        other => panic!("--application {other}: one of python, chromium, libreoffice"),
+    }
+}
+
+fn main() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("SKIP prefetch_peers: it needs root");
+    }
+    let name = argument("--application").unwrap_or_else(|| "python".into());
+    let rounds: usize = argument("--rounds").map_or(3, |rounds| rounds.parse().unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PEERS", "boot"));
+    let place = emulated(bench.journal());
+    let laboratory =
+        Laboratory { application: application(&name), kept: place.join("kept"), home: home.path() };
+    std::fs::create_dir(&laboratory.kept).unwrap();
+    laboratory.compare(&name, rounds);
+    let (_, failed) = bench.undo();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+fn argument(name: &str) -> Option<String> {
+    let all: Vec<String> = std::env::args().collect();
+    let at = all.iter().position(|one| one == name)?;
+    all.get(at + 1).cloned()
+}
+
+fn emulated(journal: &mut UndoJournal) -> PathBuf {
+    let wanted = Disk {
+        kind: DiskKind::Image,
+        path: None,
+        size: Some(Value::Text("4GiB".into())),
+        filesystem: None,
+        mkfs: Vec::new(),
+        mount: Some("noatime".into()),
+        model: Some(DiskModel::Hdd7200),
+    };
+    let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
+    let permissions = Permissions { apply: false, install: false, scratch: None };
+    disk::prepare(Some(&wanted), "peers", &Default::default(), &permissions, perflab, journal).unwrap()
+}
+
+/// What the kernel had to deliver in one start.
+struct Start {
+    wall: f64,
+    before: f64,
+    read: f64,
+    faults: f64,
+}
+
+struct Laboratory<'a> {
+    application: Application,
+    kept: PathBuf,
+    home: &'a Path,
+}
+
+impl Laboratory<'_> {
+    fn compare(&self, name: &str, rounds: usize) {
+        self.start("staged", None);
+        let known = self.known();
+        let readers = [
+            ("ureadahead", ureadahead::reader(self.home, &self.kept, &known)),
+            ("preload", preload::reader(self.home, &known)),
+        ];
+        let own = ["none", "sync", "async", "staged"].map(|way| (way, None));
+        let peers = readers.into_iter().filter_map(|(peer, reader)| Some((peer, Some(reader?))));
+        let ways: Vec<(&str, Option<String>)> = own.into_iter().chain(peers).collect();
+        let mut starts: Vec<Vec<Start>> = ways.iter().map(|_| Vec::new()).collect();
+        // The first round warms what only a first start fills, and is not counted.
+        for round in 0..=rounds {
+            for ((way, reader), starts) in ways.iter().zip(&mut starts) {
+                let start = self.start(if reader.is_some() { "reader" } else { way }, reader.as_deref());
+                eprintln!("{name} {way} {round}: {:.2} s, {:.2} s of it before", start.wall, start.before);
+                if round > 0 {
+                    starts.push(start);
+                }
+            }
+        }
+        for ((way, _), starts) in ways.iter().zip(&starts) {
+            let median = |of: fn(&Start) -> f64| told::median(starts.iter().map(of).collect());
+            println!(
+                "{name:<12} {way:<11} median {:5.2} s, least {:5.2}; before {:5.2} s; read {:6.1} MiB; {:5.0} major faults",
+                median(|start| start.wall),
+                starts.iter().map(|start| start.wall).fold(f64::INFINITY, f64::min),
+                median(|start| start.before),
+                median(|start| start.read) / f64::from(1 << 20),
+                median(|start| start.faults),
+            );
+        }
+    }
+
+    /// One cold start, by the verb that the study uses, too.
+    fn start(&self, way: &str, reader: Option<&str>) -> Start {
+        let mut command = Command::new(if self.application.screen { "xvfb-run" } else { "env" });
+        if self.application.screen {
+            command.args(["--auto-servernum", "--server-args=-screen 0 1280x1024x24"]);
+        }
+        command.args(["unshare", "--mount", "--propagation", "slave"]).arg(env!("CARGO_BIN_EXE_perflab"));
+        command.args(["start-once", "--caches", "3", "--prefetch", way, "--limit", "300s", "--learn"]);
+        command.arg("--store").arg(self.kept.join("traces")).arg("--inside").arg(&self.kept);
+        command.args(["--package", self.application.packages, "--until", self.application.until]);
+        command.args(reader.iter().flat_map(|reader| ["--reader", reader]));
+        command.arg("--").args(self.application.command).env("HOME", &self.kept);
+        let said = command.output().unwrap();
+        let err = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success(), "{way}: {err}");
+        let document: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        let number = |name: &str| document[name].as_f64().unwrap_or(f64::NAN);
+        Start {
+            wall: number("wall"),
+            before: number("prefetch"),
+            read: number("read"),
+            faults: number("major-faults"),
+        }
+    }
+
+    /// The one trace of the disk's store.
+    fn known(&self) -> Known {
+        let store = Store::locate(Some(&self.kept.join("traces")));
+        let all = store.all();
+        assert_eq!(all.len(), 1, "{all:?}");
+        perflab_prefetch::file::read(&all[0]).unwrap()
+    }
+}

@@ -1,0 +1,76 @@
+//! A trace as a pack of ureadahead's: its inode groups, its files, and its blocks in the order of the disk.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use perflab_model::io::PAGE;
+use perflab_prefetch::{Known, TracedFile};
+
+/// Room for a name, with what ends it.
+const NAME: usize = 256;
+
+/// The command that replays the trace; none where nobody says where ureadahead is.
+pub fn reader(home: &Path, disk: &Path, known: &Known) -> Option<String> {
+    let Some(program) = std::env::var_os("UREADAHEAD") else {
+        eprintln!("ureadahead is left out: UREADAHEAD does not say where it is");
+        return None;
+    };
+    let pack = home.join("pack");
+    std::fs::File::create(&pack).unwrap().write_all(&written(disk, known)).unwrap();
+    Some(format!("{} --quiet {}", program.display(), pack.display()))
+}
+
+fn written(disk: &Path, known: &Known) -> Vec<u8> {
+    let device = std::fs::metadata(disk).unwrap().dev();
+    let start = known.starts.last().unwrap();
+    let files: Vec<&TracedFile> = start.files.iter().filter(|file| file.path.len() < NAME).collect();
+    let inodes = inodes_of_a_group(disk);
+    let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes).unwrap();
+    let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect();
+    // Its name and version, a rotating disk, and when the pack was made.
+    let mut pack = b"ura\x02\x01\0\0\0".to_vec();
+    let mut number = |number: u64| pack.extend(number.to_le_bytes());
+    number(device);
+    number(start.when);
+    number(groups.len() as u64);
+    pack.extend(groups.iter().flat_map(|group| group.to_le_bytes()));
+    pack.extend((files.len() as u64).to_le_bytes());
+    for file in &files {
+        // A number of four bytes, and four to get the next one even.
+        pack.extend(u64::from(group(file).cast_unsigned()).to_le_bytes());
+        pack.extend(file.inode.to_le_bytes());
+        let mut name = [0; NAME];
+        name[..file.path.len()].copy_from_slice(file.path.as_bytes());
+        pack.extend(name);
+    }
+    let blocks = blocks(&files);
+    pack.extend((blocks.len() as u64).to_le_bytes());
+    pack.extend(blocks.iter().flatten().flat_map(|number| number.to_le_bytes()));
+    pack
+}
+
+/// Of each piece its file, offset, length, and place on the disk, by place.
+fn blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
+    let pieces = |(index, file): (usize, &&TracedFile)| {
+        let pieces = file.pieces(&file.pages).into_iter();
+        let block = move |(mark, count): (perflab_prefetch::trace::Mark, u64)| {
+            [index as u64, mark.page * PAGE, count * PAGE, mark.place.unwrap_or(0)]
+        };
+        pieces.map(block).collect::<Vec<_>>()
+    };
+    let mut blocks: Vec<[u64; 4]> = files.iter().enumerate().flat_map(pieces).collect();
+    blocks.sort_by_key(|block| block[3]);
+    blocks
+}
+
+fn inodes_of_a_group(disk: &Path) -> u64 {
+    let device = Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(disk).output().unwrap();
+    let device = String::from_utf8(device.stdout).unwrap();
+    let said = Command::new("dumpe2fs").args(["-h", device.trim()]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let line = said.lines().find(|line| line.starts_with("Inodes per group:")).unwrap();
+    line.split_whitespace().last().unwrap().parse().unwrap()
+}
