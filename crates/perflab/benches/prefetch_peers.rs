@@ -1,9 +1,12 @@
-//! What reading ahead gains beside others who do it, from the same trace and on the same emulated disk of 7,200 turns: a cold
-//! start with nothing read ahead, with perflab's ways, with ureadahead's replay of a pack and with preload's readahead of a
-//! state file, in turns. As root, with Debian's packages of the application, and
+//! What reading ahead gains beside others who do it, from the same trace and on the same emulated disk: a start with nothing
+//! read ahead, with perflab's ways, with ureadahead's replay of a pack and with preload's readahead of a state file, in
+//! turns. As root, with Debian's packages of the application, and
 //!
 //!     UREADAHEAD=/path/to/ureadahead PRELOAD=/usr/sbin/preload \
 //!         cargo bench --workspace --bench prefetch_peers [-- --application python --rounds 3]
+//!
+//! `--application` is python, chromium or libreoffice; `--model` (hdd-7200) a disk that a study may name; `--caches` (3) what is
+//! in memory at the start, as `perflab startup` has it.
 //!
 //! (Debian: `preload`; ureadahead has to be built.) A peer that is not named is left out, which is said. What the trace knows is
 //! written in the peers' own formats: all of it for ureadahead, with the inode groups of its files; for preload, whose Markov
@@ -74,10 +77,16 @@ fn main() {
     let rounds: usize = argument("--rounds").map_or(3, |rounds| rounds.parse().unwrap());
     let home = tempfile::tempdir().unwrap();
     let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PEERS", "boot"));
-    let place = emulated(bench.journal());
-    let laboratory =
-        Laboratory { application: application(&name), kept: place.join("kept"), home: home.path() };
+    let model = argument("--model").map_or(DiskModel::Hdd7200, |model| model.parse().unwrap());
+    let place = emulated(model, bench.journal());
+    let laboratory = Laboratory {
+        application: application(&name),
+        caches: argument("--caches").unwrap_or_else(|| "3".into()),
+        kept: place.join("kept"),
+        home: home.path(),
+    };
     std::fs::create_dir(&laboratory.kept).unwrap();
+    println!("{name} on an emulated {}, --caches {}:", model.name(), laboratory.caches);
     laboratory.compare(&name, rounds);
     let (_, failed) = bench.undo();
     assert!(failed.is_empty(), "{failed:?}");
@@ -89,7 +98,7 @@ fn argument(name: &str) -> Option<String> {
     all.get(at + 1).cloned()
 }
 
-fn emulated(journal: &mut UndoJournal) -> PathBuf {
+fn emulated(model: DiskModel, journal: &mut UndoJournal) -> PathBuf {
     let wanted = Disk {
         kind: DiskKind::Image,
         path: None,
@@ -97,7 +106,7 @@ fn emulated(journal: &mut UndoJournal) -> PathBuf {
         filesystem: None,
         mkfs: Vec::new(),
         mount: Some("noatime".into()),
-        model: Some(DiskModel::Hdd7200),
+        model: Some(model),
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
     let permissions = Permissions { apply: false, install: false, scratch: None };
@@ -114,6 +123,7 @@ struct Start {
 
 struct Laboratory<'a> {
     application: Application,
+    caches: String,
     kept: PathBuf,
     home: &'a Path,
 }
@@ -143,7 +153,7 @@ impl Laboratory<'_> {
         for ((way, _), starts) in ways.iter().zip(&starts) {
             let median = |of: fn(&Start) -> f64| told::median(starts.iter().map(of).collect());
             println!(
-                "{name:<12} {way:<11} median {:5.2} s, least {:5.2}; before {:5.2} s; read {:6.1} MiB; {:5.0} major faults",
+                "{way:<11} median {:5.2} s, least {:5.2}; before {:5.2} s; read {:6.1} MiB; {:5.0} major faults",
                 median(|start| start.wall),
                 starts.iter().map(|start| start.wall).fold(f64::INFINITY, f64::min),
                 median(|start| start.before),
@@ -160,7 +170,16 @@ impl Laboratory<'_> {
             command.args(["--auto-servernum", "--server-args=-screen 0 1280x1024x24"]);
         }
         command.args(["unshare", "--mount", "--propagation", "slave"]).arg(env!("CARGO_BIN_EXE_perflab"));
-        command.args(["start-once", "--caches", "3", "--prefetch", way, "--limit", "300s", "--learn"]);
+        command.args([
+            "start-once",
+            "--caches",
+            &self.caches,
+            "--prefetch",
+            way,
+            "--limit",
+            "300s",
+            "--learn",
+        ]);
         command.arg("--store").arg(self.kept.join("traces")).arg("--inside").arg(&self.kept);
         command.args(["--package", self.application.packages, "--until", self.application.until]);
         command.args(reader.iter().flat_map(|reader| ["--reader", reader]));

@@ -41,7 +41,14 @@ or the run was stopped, 5 a regression was found (--fail-if).";
 #[derive(Debug, Args)]
 pub struct Global {
     /// Directory that holds the runs
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere", env = "PERFLAB_ARCHIVE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Everywhere",
+        env = "PERFLAB_ARCHIVE",
+        hide_env_values = true
+    )]
     pub archive: Option<PathBuf>,
     /// Directory with further workload definitions (may be repeated)
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
