@@ -119,7 +119,21 @@ impl Inside {
             }
         }
         let folders = compiled.iter().filter_map(|folder| fs::read_dir(folder).ok());
-        folders.flatten().flatten().try_for_each(|entry| self.copy_one(&entry.path()))
+        folders.flatten().flatten().try_for_each(|entry| self.copy_one(&entry.path()))?;
+        self.date(Path::new("/")).map_err(copying(Path::new("/"), &self.upper()))
+    }
+
+    /// Gives every directory the age that it has here, once all is in it: caches of what lies in a directory (fonts) are
+    /// taken for old ones otherwise, and made anew at each start.
+    fn date(&self, folder: &Path) -> io::Result<()> {
+        let to = self.copy_of(folder);
+        for entry in fs::read_dir(&to)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                self.date(&folder.join(entry.file_name()))?;
+            }
+        }
+        aged(&to, &fs::metadata(folder)?)
     }
 
     /// A file under the name that its directory really has: `/lib` may be a link to `/usr/lib`.
@@ -135,7 +149,8 @@ impl Inside {
             () if about.is_symlink() => {
                 fs::read_link(file).and_then(|link| std::os::unix::fs::symlink(link, &to))
             }
-            () if about.is_file() => fs::copy(file, &to).map(drop),
+            // Compiled Python is only good for a source of the age that it notes.
+            () if about.is_file() => fs::copy(file, &to).and_then(|_| aged(&to, &about)),
             () if about.is_dir() => self.folder(&folder.join(name)),
             () => Ok(()),
         });
@@ -174,6 +189,11 @@ impl Inside {
         }
         Ok(())
     }
+}
+
+/// Gives a copy the age of what it was made from.
+fn aged(copy: &Path, original: &fs::Metadata) -> io::Result<()> {
+    fs::File::open(copy)?.set_modified(original.modified()?)
 }
 
 fn copying(from: &Path, to: &Path) -> impl FnOnce(io::Error) -> InsideError {

@@ -71,7 +71,7 @@ pub enum Caches {
     /// names and inodes, no pages
     #[value(name = "1")]
     Pages,
-    /// everything: caches are left as the start before left them
+    /// everything that its trace knows; where there is none, what the start before left
     Warm,
 }
 

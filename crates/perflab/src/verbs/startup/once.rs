@@ -55,11 +55,17 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     subject.settle()?;
     let store = Store::locate(wanted.store.as_deref());
     let mode = mode(wanted.prefetch);
-    if mode.is_some() && wanted.learn && store.get(&subject.program).is_err() {
+    let of_use = mode.is_some() || wanted.caches == Caches::Warm;
+    if of_use && wanted.learn && store.get(&subject.program).is_err() {
         subject.teach(context, &store)?;
     }
-    let reading = mode.map(|mode| reading(context, &store, &subject.program, mode)).transpose()?;
+    let known = |mode| reading(context, &store, &subject.program, mode);
+    let reading = mode.map(known).transpose()?;
     let disk = disk_of(&subject.program);
+    if let Some(all) = known(Mode::Sync).ok().filter(|_| wanted.caches == Caches::Warm) {
+        // Whatever was started since it was started last, its caches dropped or not.
+        all.finish();
+    }
     let held = heat(context, wanted.caches, || look(&store, &subject.program))?;
     say_held(&held, wanted.caches);
     let background = background(disk);
