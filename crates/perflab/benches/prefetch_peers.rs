@@ -87,9 +87,14 @@ fn main() {
     };
     std::fs::create_dir(&laboratory.kept).unwrap();
     println!("{name} on an emulated {}, --caches {}:", model.name(), laboratory.caches);
-    laboratory.compare(&name, rounds);
+    // A start that fails does not leave the disk mounted: its journal goes with `home`.
+    let compared =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| laboratory.compare(&name, rounds)));
     let (_, failed) = bench.undo();
     assert!(failed.is_empty(), "{failed:?}");
+    if let Err(panic) = compared {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 fn argument(name: &str) -> Option<String> {

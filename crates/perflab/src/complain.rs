@@ -22,6 +22,11 @@ pub fn print(error: &anyhow::Error) {
 }
 
 fn print_chain(error: &anyhow::Error) {
+    eprintln!("error: {}", chain(error));
+}
+
+/// The error with its causes, each of which is said once.
+fn chain(error: &anyhow::Error) -> String {
     let mut said = String::new();
     for cause in error.chain() {
         let text = cause.to_string();
@@ -30,7 +35,7 @@ fn print_chain(error: &anyhow::Error) {
             said = if said.is_empty() { text } else { format!("{said}: {text}") };
         }
     }
-    eprintln!("error: {said}");
+    said
 }
 
 /// For a person, the line of the file with a mark; for a pipe, one line a problem that editors can jump to.
@@ -63,4 +68,17 @@ fn report(problems: &Problems, problem: &Problem) -> Report {
         diagnostic.labels = Some(vec![LabeledSpan::underline(span.clone())]);
     }
     Report::new(diagnostic).with_source_code(NamedSource::new(&problems.file, problems.text.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chain;
+
+    #[test]
+    fn a_cause_is_said_once_wherever_the_words_before_name_it() {
+        let error =
+            anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
+        assert_eq!(chain(&error), "saving: cannot write /a: no room; free some");
+        assert_eq!(chain(&anyhow::anyhow!("no room").context("no room")), "no room");
+    }
 }

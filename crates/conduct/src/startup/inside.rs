@@ -126,6 +126,8 @@ impl Inside {
     /// Gives every directory the age that it has here, once all is in it: caches of what lies in a directory (fonts) are
     /// taken for old ones otherwise, and made anew at each start.
     fn date(&self, folder: &Path) -> io::Result<()> {
+        // What a program made on the disk (its settings) has no original.
+        let Ok(original) = fs::metadata(folder) else { return Ok(()) };
         let to = self.copy_of(folder);
         for entry in fs::read_dir(&to)? {
             let entry = entry?;
@@ -133,7 +135,7 @@ impl Inside {
                 self.date(&folder.join(entry.file_name()))?;
             }
         }
-        aged(&to, &fs::metadata(folder)?)
+        aged(&to, &original)
     }
 
     /// A file under the name that its directory really has: `/lib` may be a link to `/usr/lib`.
@@ -207,4 +209,29 @@ fn own_namespace() -> bool {
     let of = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = of("self");
     ["1", &parent.to_string()].iter().filter_map(|pid| of(pid)).any(|other| own.as_ref() != Some(&other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn what_a_program_made_on_the_disk_does_not_hinder_further_packages() {
+        let (machine, disk) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = fs::canonicalize(machine.path()).unwrap();
+        let files = ["first", "second"].map(|name| folder.join(name));
+        files.iter().for_each(|file| fs::write(file, "").unwrap());
+        let age = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        fs::File::open(&folder).unwrap().set_modified(age).unwrap();
+
+        let inside = Inside { disk: disk.path().into(), root: disk.path().join("seen") };
+        let copy = inside.copy_of(&folder);
+        inside.copy(&files[..1]).unwrap();
+        fs::create_dir_all(copy.join("settings/own")).unwrap();
+        assert!(copy.metadata().unwrap().modified().unwrap() > age, "the directory is young again");
+        inside.copy(&files[1..]).unwrap();
+        assert_eq!(copy.metadata().unwrap().modified().unwrap(), age);
+        assert!(copy.join("second").is_file() && copy.join("settings/own").is_dir());
+    }
 }

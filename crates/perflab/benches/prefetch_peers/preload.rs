@@ -14,7 +14,8 @@ const SETTINGS: &str = "[model]\ncycle = 20\nusecorrelation = false\nmemtotal = 
 /// Starts what the application follows, and preload; waits until it has read; ends both.
 const SCRIPT: &str = "#!/bin/sh\ncd \"$1\"\nrm -f log\nsleep 1000 & followed=$!\n\
     \"$2\" --foreground --verbose 9 --conffile settings --statefile state --logfile log & preload=$!\n\
-    until grep -q 'readahead [0-9]* files\\|nothing to readahead' log 2>/dev/null; do sleep 0.01; done\n\
+    until grep -q 'readahead [0-9]* files\\|nothing to readahead' log 2>/dev/null; do\n\
+    kill -0 $preload || { kill $followed; cat log; exit 1; }; sleep 0.01; done\n\
     kill -9 $preload $followed\ngrep readahead log\n! grep -q 'nothing to' log\n";
 
 /// The command that reads the trace's pages ahead; none where nobody says where preload is.
