@@ -1,6 +1,5 @@
 //! Asking for memory before it is needed. Owns the crate's only `unsafe`: an instruction that changes nothing but what
 //! the caches hold. What it is worth to call it for is decided where it is called.
-#![expect(unsafe_code, reason = "the processor's prefetch takes a pointer")]
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -13,14 +12,15 @@ pub(crate) fn load_ahead<const LINES: usize, T>(elements: &[T]) {
     (0..LINES).for_each(|line| prefetch(from.wrapping_add(line * LINE)));
 }
 
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[expect(unsafe_code, reason = "the processor's prefetch takes a pointer")]
 #[inline]
 fn prefetch(at: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it reads nothing that the program could see and cannot fault, whatever address it is given.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: it reads nothing that the program could see and cannot fault, whatever address it is given.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
 }
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline]
+fn prefetch(_: *const u8) {}

@@ -87,7 +87,7 @@ fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
 fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
     let [low, .., high] = seps else { return None };
     let guess = guess(seps.len(), low, key, high)?;
-    for at in [guess.saturating_sub(1), guess + 2] {
+    for at in [guess.saturating_sub(1), guess.saturating_add(2)] {
         load_ahead::<1, _>(slabs.get(at..).unwrap_or_default());
     }
     Some(guess)
