@@ -75,7 +75,8 @@ impl<'t> Recorder<'t> {
     }
 
     /// An operation begins, and inside it, with the same time stamp, a span: for one that is divided into spans from its
-    /// first moment on, which [`switch`](Self::switch) goes through.
+    /// first moment on, which [`switch`](Self::switch) goes through. Inside an operation it is flagged as [`begin`](Self::begin)
+    /// is, and only the span begins.
     #[inline]
     pub fn begin_in(&self, kind: u8, span: u8) {
         let pen = self.pen();

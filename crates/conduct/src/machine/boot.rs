@@ -338,7 +338,7 @@ pub(super) fn words(log: &Path, lines: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
     let tail = text.get(text.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();
     let text = String::from_utf8_lossy(tail);
-    let shown = |line: &str| format!("  {}", inert(line));
+    let shown = |line: &str| format!("  {}", inert(line.trim_end_matches('\r')));
     let all: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let first = all.len().saturating_sub(lines);
     let (before, last) = all.split_at(first);

@@ -26,7 +26,12 @@ pub fn reader(home: &Path, disk: &Path, known: &Known) -> Option<String> {
 fn written(disk: &Path, known: &Known) -> Vec<u8> {
     let device = std::fs::metadata(disk).unwrap().dev();
     let start = known.starts.last().unwrap();
-    let files: Vec<&TracedFile> = start.files.iter().filter(|file| file.path.len() < NAME).collect();
+    // A pack is of one device; groups of another one's inodes are not there.
+    let ours = |file: &&TracedFile| {
+        Path::new(&start.systems[file.system].place) == disk.parent().unwrap() && file.path.len() < NAME
+    };
+    let files: Vec<&TracedFile> = start.files.iter().filter(ours).collect();
+    assert!(2 * files.len() > start.files.len(), "{} of {} files lie there", files.len(), start.files.len());
     let inodes = inodes_of_a_group(disk);
     let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes).unwrap();
     let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect();

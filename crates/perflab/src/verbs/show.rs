@@ -75,7 +75,8 @@ fn gaps(all: &[Gap]) -> Vec<String> {
     let often = |gaps: &[&Gap]| {
         let lasted = |gap: &&Gap| gap.to.map(|to| to.since(gap.from).0);
         match (gaps.len(), gaps.iter().map(lasted).sum::<Option<u64>>()) {
-            (1, _) => String::new(),
+            (1, None) => String::new(),
+            (1, Some(all)) => format!(" ({})", Nanos(all)),
             (times, Some(all)) => format!(" ({times} times, {} in all)", Nanos(all)),
             (times, None) => format!(" ({times} times)"),
         }
@@ -235,5 +236,6 @@ mod tests {
         let lines = ["gap: monitor a: late (2 times, 3.0 s in all)", "gap: monitor b: late (2 times)"];
         assert_eq!(gaps(&all), lines);
         assert_eq!(gaps(&all[1..2]), ["gap: monitor b: late"]);
+        assert_eq!(gaps(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
     }
 }

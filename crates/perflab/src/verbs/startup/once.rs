@@ -72,7 +72,7 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(Reading::before);
     if let Some(reader) = wanted.reader.as_ref().filter(|_| wanted.prefetch == Ahead::Reader) {
-        read_with(reader)?;
+        read_with(reader, subject.limit)?;
     }
     let ahead = perflab_observe::monotonic_now().since(begun);
     let before = if wanted.prefetch == Ahead::None { Nanos(0) } else { ahead };
@@ -97,12 +97,26 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Another maker's reading ahead, until it has ended. What it prints is no part of our document.
-fn read_with(reader: &str) -> anyhow::Result<()> {
-    let said = Command::new("sh").args(["-c", reader]).stdin(Stdio::null()).output().context("run sh")?;
-    eprint!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    if !said.status.success() {
-        bail!(NeverStarted(format!("`{reader}`, which reads ahead, failed: {}", said.status)));
+/// Another maker's reading ahead, until it has ended; what it leaves running is not waited for. What it prints is no part of
+/// our document.
+fn read_with(reader: &str, limit: Nanos) -> anyhow::Result<()> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr());
+    let mut child = shell.spawn().context("run sh")?;
+    let begun = perflab_observe::monotonic_now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break status,
+            None if perflab_observe::monotonic_now().since(begun) > limit => {
+                child.kill()?;
+                child.wait()?;
+                bail!(NeverStarted(format!("`{reader}`, which reads ahead, has not ended within {limit}")));
+            }
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    if !status.success() {
+        bail!(NeverStarted(format!("`{reader}`, which reads ahead, failed: {status}")));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `perflab trace plot`
 
+use perflab_present::chart::PALETTE;
 use perflab_present::trace::{Picture, Spread, picture, range};
 
 use super::stored::analyzed;
@@ -16,6 +17,11 @@ pub fn plot(context: &Context, wanted: &Plot) -> anyhow::Result<Exit> {
         .iter()
         .map(|names| names.split(',').map(|name| name.trim().to_owned()).collect())
         .collect();
+    if with.len() > PALETTE.len() {
+        let message =
+            format!("--with {} times: no more than {} have a colour of their own", with.len(), PALETTE.len());
+        return Err(Usage::new(message, "name spans of one colour together: --with reap,reap-index").into());
+    }
     for name in with.iter().flatten() {
         if !operations.spans.iter().any(|span| span.name == *name) {
             let names = operations.spans.iter().map(|span| span.name.as_str());
