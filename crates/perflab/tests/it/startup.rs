@@ -107,7 +107,7 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     let said = laboratory.run(&[&["start-once"], &failing[..], &rest].concat());
     assert!(said.code == Some(4) && said.err.contains("no pack\n"), "{}", said.err);
     assert!(said.err.contains("exit 7`, which reads ahead, failed: exit status: 7"), "{}", said.err);
-    let endless = ["--caches", "warm", "--prefetch", "reader", "--reader", "sleep 600"];
+    let endless = ["--caches", "warm", "--prefetch", "reader", "--reader", "sleep 600; true"];
     let rest = ["--until", "exit", "--limit", "200ms", "--", "true"];
     let said = laboratory.run(&[&["start-once"], &endless[..], &rest].concat());
     assert!(said.code == Some(4) && said.err.contains("has not ended within 200.0 ms"), "{}", said.err);

@@ -2,6 +2,7 @@
 //! JSON document.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
 use perflab_prefetch::{Budget, Mode, Policy, Store, combine, learn, store};
+use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
@@ -101,14 +103,14 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
 /// our document.
 fn read_with(reader: &str, limit: Nanos) -> anyhow::Result<()> {
     let mut shell = Command::new("sh");
-    shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr());
+    shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr()).process_group(0);
     let mut child = shell.spawn().context("run sh")?;
     let begun = perflab_observe::monotonic_now();
     let status = loop {
         match child.try_wait()? {
             Some(status) => break status,
             None if perflab_observe::monotonic_now().since(begun) > limit => {
-                child.kill()?;
+                rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)?;
                 child.wait()?;
                 bail!(NeverStarted(format!("`{reader}`, which reads ahead, has not ended within {limit}")));
             }
