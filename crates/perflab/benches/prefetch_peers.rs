@@ -18,6 +18,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use perflab_conduct::emulated::Specification;
 use perflab_conduct::settings::{Bench, UndoJournal};
 use perflab_conduct::{Permissions, disk};
 use perflab_model::Value;
@@ -82,6 +83,7 @@ fn main() {
     let laboratory = Laboratory {
         application: application(&name),
         caches: argument("--caches").unwrap_or_else(|| "3".into()),
+        rotates: Specification::of(model).is_rotating(),
         kept: place.join("kept"),
         home: home.path(),
     };
@@ -129,6 +131,7 @@ struct Start {
 struct Laboratory<'a> {
     application: Application,
     caches: String,
+    rotates: bool,
     kept: PathBuf,
     home: &'a Path,
 }
@@ -138,7 +141,7 @@ impl Laboratory<'_> {
         self.start("staged", None);
         let known = self.known();
         let readers = [
-            ("ureadahead", ureadahead::reader(self.home, &self.kept, &known)),
+            ("ureadahead", ureadahead::reader(self.home, &self.kept, self.rotates, &known)),
             ("preload", preload::reader(self.home, &known)),
         ];
         let own = ["none", "sync", "async", "staged"].map(|way| (way, None));

@@ -13,17 +13,17 @@ use perflab_prefetch::{Known, TracedFile};
 const NAME: usize = 256;
 
 /// The command that replays the trace; none where nobody says where ureadahead is.
-pub fn reader(home: &Path, disk: &Path, known: &Known) -> Option<String> {
+pub fn reader(home: &Path, disk: &Path, rotates: bool, known: &Known) -> Option<String> {
     let Some(program) = std::env::var_os("UREADAHEAD") else {
         eprintln!("ureadahead is left out: UREADAHEAD does not say where it is");
         return None;
     };
     let pack = home.join("pack");
-    std::fs::File::create(&pack).unwrap().write_all(&written(disk, known)).unwrap();
+    std::fs::File::create(&pack).unwrap().write_all(&written(disk, rotates, known)).unwrap();
     Some(format!("{} --quiet {}", program.display(), pack.display()))
 }
 
-fn written(disk: &Path, known: &Known) -> Vec<u8> {
+fn written(disk: &Path, rotates: bool, known: &Known) -> Vec<u8> {
     let device = std::fs::metadata(disk).unwrap().dev();
     let start = known.starts.last().unwrap();
     // A pack is of one device; groups of another one's inodes are not there.
@@ -35,8 +35,9 @@ fn written(disk: &Path, known: &Known) -> Vec<u8> {
     let inodes = inodes_of_a_group(disk);
     let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes).unwrap();
     let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect();
-    // Its name and version, a rotating disk, and when the pack was made.
-    let mut pack = b"ura\x02\x01\0\0\0".to_vec();
+    // Its name and version, whether the disk turns, its number, and when the pack was made.
+    let mut pack = b"ura\x02".to_vec();
+    pack.extend([u8::from(rotates), 0, 0, 0]);
     let mut number = |number: u64| pack.extend(number.to_le_bytes());
     number(device);
     number(start.when);
