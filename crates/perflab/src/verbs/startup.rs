@@ -1,5 +1,6 @@
 //! `perflab startup`: an ordinary run of a study that is written here, whose workload is one measured start.
 
+mod ahead;
 mod once;
 
 use clap::ValueEnum;

@@ -2,27 +2,25 @@
 //! JSON document.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use perflab_analyze::io::by_file;
 use perflab_conduct::settings::{Bench, Knob, UndoJournal, drop_caches, state_directory};
-use perflab_conduct::startup::{DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
+use perflab_conduct::startup::{Cost, DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
-use perflab_prefetch::{Budget, Mode, Policy, Store, combine, learn, store};
-use rustix::process::{Pid, Signal};
+use perflab_prefetch::{Mode, Policy, Store, combine, learn, store};
 use serde_json::json;
 
+use super::ahead::{mode, read_with, reading};
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
 use crate::exit::{Exit, NeverStarted, Usage};
 use crate::quantities;
-use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
+use crate::verbs::prefetch::Reading;
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -64,11 +62,8 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let known = |mode| reading(context, &store, &subject.program, mode);
     let reading = mode.map(known).transpose()?;
     let disk = disk_of(&subject.program);
-    if let Some(all) = known(Mode::Sync).ok().filter(|_| wanted.caches == Caches::Warm) {
-        // Whatever was started since it was started last, its caches dropped or not.
-        all.finish();
-    }
-    let held = heat(context, wanted.caches, || look(&store, &subject.program))?;
+    let warm = || drop(known(Mode::Sync).map(Reading::finish));
+    let held = heat(context, wanted.caches, warm, || look(&store, &subject.program))?;
     say_held(&held, wanted.caches);
     let background = background(disk);
     let begun = perflab_observe::monotonic_now();
@@ -84,43 +79,29 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
         beside.stop();
     }
     let Some(wall) = started.wall else { return Ok(failed(&started)) };
-    let reads = started.cost.reads;
-    let document = json!({
-        "wall": before.seconds() + wall.seconds(),
-        "prefetch": before.seconds(),
-        "major-faults": started.cost.major_faults,
-        "delay": started.cost.delay_ticks.map(|ticks| ticks as f64 / 100.0),
-        "requests": reads.map(|reads| reads.requests),
-        "read": reads.map(|reads| reads.bytes),
-        "background": background,
-        "resident-before": held.resident,
-    });
+    let document = measured(before, wall, &started.cost, background, &held);
     context.write(&without_null(document).to_string())?;
     Ok(Exit::Fine)
 }
 
-/// Another maker's reading ahead, until it has ended; what it leaves running is not waited for. What it prints is no part of
-/// our document.
-fn read_with(reader: &str, limit: Nanos) -> anyhow::Result<()> {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", reader]).stdin(Stdio::null()).stdout(std::io::stderr()).process_group(0);
-    let mut child = shell.spawn().context("run sh")?;
-    let begun = perflab_observe::monotonic_now();
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break status,
-            None if perflab_observe::monotonic_now().since(begun) > limit => {
-                rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL)?;
-                child.wait()?;
-                bail!(NeverStarted(format!("`{reader}`, which reads ahead, has not ended within {limit}")));
-            }
-            None => std::thread::sleep(Duration::from_millis(1)),
-        }
-    };
-    if !status.success() {
-        bail!(NeverStarted(format!("`{reader}`, which reads ahead, failed: {status}")));
-    }
-    Ok(())
+/// What a start took and cost, by the names of metrics.
+fn measured(
+    before: Nanos,
+    wall: Nanos,
+    cost: &Cost,
+    background: Option<u64>,
+    held: &Held,
+) -> serde_json::Value {
+    json!({
+        "wall": before.seconds() + wall.seconds(),
+        "prefetch": before.seconds(),
+        "major-faults": cost.major_faults,
+        "delay": cost.delay_ticks.map(|ticks| ticks as f64 / 100.0),
+        "requests": cost.reads.map(|reads| reads.requests),
+        "read": cost.reads.map(|reads| reads.bytes),
+        "background": background,
+        "resident-before": held.resident,
+    })
 }
 
 /// What is in memory of the files that the program's trace knows; of its own file, where there is no trace.
@@ -157,26 +138,17 @@ fn failed(started: &Started) -> Exit {
     Exit::WorkloadFailed
 }
 
-fn mode(way: Ahead) -> Option<Mode> {
-    match way {
-        Ahead::None | Ahead::Reader => None,
-        Ahead::Sync => Some(Mode::Sync),
-        Ahead::Async => Some(Mode::Async),
-        Ahead::Staged => Some(Mode::Staged),
-    }
-}
-
-fn reading(context: &Context, store: &Store, program: &Path, mode: Mode) -> anyhow::Result<Reading> {
-    let known = store.get(program)?;
-    let start = combine(&known, Policy::Last).context("no start is remembered")?;
-    let rules = Rules { mode, order: None, memory: half_of_free(context)?, budget: Budget { rate: None } };
-    Ok(prepare(start, rules))
-}
-
-/// Brings caches to what is wanted, and looks. Looking brings inodes into memory, and pages that survive being dropped once
+/// Brings caches to what is wanted, and looks. Another program may have dropped them, or pushed out what lay there, since the
+/// start before: what a trace knows is made warm again. Looking brings inodes into memory, and pages that survive being dropped once
 /// survive it twice: so pages go first, then it is looked, then everything goes.
-fn heat(context: &Context, caches: Caches, look: impl FnOnce() -> Held) -> anyhow::Result<Held> {
+fn heat(
+    context: &Context,
+    caches: Caches,
+    warm: impl FnOnce(),
+    look: impl FnOnce() -> Held,
+) -> anyhow::Result<Held> {
     if caches == Caches::Warm {
+        warm();
         return Ok(look());
     }
     drop_caches(&context.root, 1)?;
