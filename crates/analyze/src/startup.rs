@@ -70,6 +70,11 @@ impl Application {
         let is = |way: &Way| way.prefetch == prefetch && way.caches == caches && way.own == own;
         self.starts.iter().find(|starts| is(&starts.way))
     }
+
+    /// Whether it was started so that it reads ahead by itself.
+    pub(crate) fn reads_by_itself(&self) -> bool {
+        self.starts.iter().any(|starts| starts.way.own)
+    }
 }
 
 /// The applications of a run that were started in different ways; none where nothing was read ahead.

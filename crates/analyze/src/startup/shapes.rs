@@ -101,7 +101,7 @@ fn own(of: &Application) -> Shape {
         standing,
         now,
         why: match standing {
-            Standing::Unmeasured => "this application reads nothing ahead by itself",
+            Standing::Unmeasured if !of.reads_by_itself() => "this application reads nothing ahead by itself",
             _ => why(
                 standing,
                 "today\u{2019}s own reads a few libraries whole, whose parts the kernel reads around anyway",
@@ -169,8 +169,15 @@ fn turns() -> Shape {
     }
 }
 
+const LACKS: &str =
+    "the run has not all the starts that it compares (caches 3 and 1, reading ahead none, async and sync)";
+
 fn why(standing: Standing, reason: &'static str) -> &'static str {
-    if standing == Standing::Fails { reason } else { "" }
+    match standing {
+        Standing::Fails => reason,
+        Standing::Unmeasured => LACKS,
+        Standing::Holds | Standing::Unclear => "",
+    }
 }
 
 /// Whether one way takes less time than another, and the ratio of both in words.

@@ -74,6 +74,22 @@ fn a_shape_that_is_turned_round_fails_with_its_reason_and_one_that_is_none_is_un
 }
 
 #[test]
+fn a_shape_that_is_not_measured_says_what_lacks() {
+    let why = |record: &RunRecord| {
+        let found = applications(record);
+        let shape = found[0].shapes.iter().find(|shape| shape.claim.contains("own before")).unwrap();
+        assert_eq!(shape.standing, Standing::Unmeasured);
+        shape.why
+    };
+    let mut record = record(|_, _| 1.0);
+    assert!(why(&record).contains("reads nothing ahead by itself"));
+    for case in &mut record.manifest.plan.cases {
+        case.parameters.insert("own".into(), Value::Text("on".into()));
+    }
+    assert!(why(&record).contains("has not all the starts"));
+}
+
+#[test]
 fn a_run_without_reading_ahead_has_no_such_section() {
     let mut record = record(|_, _| 1.0);
     record.manifest.plan.cases.iter_mut().for_each(|case| {

@@ -14,7 +14,7 @@ pub struct Cost {
     /// pages that had to be waited for: of its process group, and of their children that have ended
     pub major_faults: Option<u64>,
     /// hundredths of a second that the threads of its process group waited for disks, those that have ended not among
-    /// them; none unless kernel.task_delayacct is 1
+    /// them; none unless kernel.task_delayacct is 1, nor where the kernel counted more than there was time for
     pub delay_ticks: Option<u64>,
     /// what the disk of the program's file read meanwhile, for whomever
     pub reads: Option<DiskReads>,
@@ -29,7 +29,8 @@ impl Cost {
         let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
         let counts = accounts_for_delays(&Root::host());
         let now = uptime().unwrap_or(0);
-        let delay_ticks = counts.then(|| group.iter().map(|process| delay(process, now)).sum());
+        let delays = || group.iter().flat_map(|process| delays(process, now)).sum();
+        let delay_ticks = counts.then(delays).flatten();
         Cost { major_faults, delay_ticks, reads }
     }
 }
@@ -43,15 +44,17 @@ fn group(leader: u32) -> Vec<PathBuf> {
     processes.filter(is_member).collect()
 }
 
-/// Hundredths of a second that all threads of a process waited for disks. A wait that is longer than its thread's life is none:
-/// the kernel tells the time since boot where counting was switched on in the middle of a wait.
-fn delay(process: &Path, now: u64) -> u64 {
+/// Hundredths of a second that each thread of a process waited for disks. None for a thread that waited longer than it lived:
+/// where the kernel did not note when a wait began, it counts from an earlier one, or from boot. It does not where counting is
+/// switched on in the middle of a wait, and Linux 6.18 now and then elsewhere (the count rises by a second within a quarter).
+fn delays(process: &Path, now: u64) -> Vec<Option<u64>> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
-    let waited = |stat: Stat| {
-        let life = now.saturating_sub(stat.number(22)?);
-        stat.number(42).filter(|wait| *wait <= life)
-    };
-    threads.filter_map(|thread| waited(Stat::read(&thread.path().join("stat"))?)).sum()
+    let stats = threads.filter_map(|thread| Stat::read(&thread.path().join("stat")));
+    stats.map(|stat| plausible(stat.number(42)?, now.saturating_sub(stat.number(22)?))).collect()
+}
+
+fn plausible(wait: u64, life: u64) -> Option<u64> {
+    (wait <= life).then_some(wait)
 }
 
 /// Hundredths of a second since boot.
@@ -111,4 +114,30 @@ impl DiskReads {
 pub fn disk_of(path: &Path) -> Option<Device> {
     let device = perflab_observe::io::files::device(&fs::metadata(path).ok()?);
     perflab_observe::io::mounts::is_disk(device).then_some(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process whose threads were started 1 s after boot and waited for so many hundredths of a second.
+    fn process(waits: &[u64]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (thread, wait) in waits.iter().enumerate() {
+            let task = folder.path().join("task").join(thread.to_string());
+            fs::create_dir_all(&task).unwrap();
+            let mut words = vec!["0".to_string(); 50];
+            (words[19], words[39]) = ("100".into(), wait.to_string());
+            fs::write(task.join("stat"), format!("{thread} (a (b) c) {}", words.join(" "))).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn waits_of_threads_are_added_up_unless_one_is_longer_than_there_was_time_for() {
+        let sum = |waits: &[u64]| delays(process(waits).path(), 600).into_iter().sum::<Option<u64>>();
+        assert_eq!(sum(&[20, 500]), Some(520));
+        assert_eq!(sum(&[20, 501]), None);
+        assert_eq!(sum(&[]), Some(0));
+    }
 }
