@@ -2,7 +2,7 @@
 //! elements in place.
 
 use crate::guess::{Trust, between, fills, guess};
-use crate::route::{AccessAt, Route, lower_bound, lower_bound_near, slab_near};
+use crate::route::{AccessAt, Route, lower_bound, slab_near, slot_near};
 
 /// An index node: children, and between each two of them a separator, which is not below any element before it and
 /// below every element after it. A positional list carries separators too, and never reads them.
@@ -120,7 +120,7 @@ fn slot_in<K: Copy + Ord>(slab: &[K], seps: &[K], child: usize, key: &K) -> Opti
     let low = child.checked_sub(1).map_or(slab.first(), |at| seps.get(at))?;
     let high = seps.get(child).or(slab.last())?;
     Some(match guess(slab.len(), low, key, high) {
-        Some(guess) => lower_bound_near(slab, key, guess),
+        Some(guess) => slot_near(slab, key, guess),
         None => lower_bound(slab, key),
     })
 }

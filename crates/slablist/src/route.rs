@@ -45,15 +45,19 @@ fn end<K: Ord>(keys: &[K], key: &K) -> Option<usize> {
 /// Keys looked at around a guess: 99 in a hundred keys that lie evenly in a slab of 160 are this near to theirs.
 const NEAR: usize = 4 * STRIDE;
 
+/// Separators looked at around a guess. Between even keys they are a slab apart, give or take how full slabs are, and so
+/// much nearer to theirs than keys are.
+const NEAR_SEPS: usize = 2 * STRIDE;
+
 /// Cache lines asked for of what an insertion moves: half a slab. The rest the processor sees coming.
 const MOVED: usize = 12;
 
 /// The number of leading elements below `key`, which is probably about `guess`.
 ///
-/// Four cache lines are loaded at once instead of a slab's twenty, so that the index stays in the cache; and few
-/// enough instructions follow for the processor to begin the next lookup meanwhile.
+/// The cache lines of `NEAR` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
+/// few enough instructions follow for the processor to begin the next lookup meanwhile.
 #[inline]
-pub(crate) fn lower_bound_near<K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
+fn lower_bound_near<const NEAR: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
     let from = guess.saturating_sub(NEAR / 2).min(keys.len().saturating_sub(NEAR));
     let Some((before, rest)) = keys.split_at_checked(from) else { return far(keys, key) };
     let Some((near, after)) = rest.split_first_chunk::<NEAR>() else { return far(keys, key) };
@@ -64,6 +68,12 @@ pub(crate) fn lower_bound_near<K: Ord>(keys: &[K], key: &K, guess: usize) -> usi
         0 => far(before, key),
         below => from + below,
     }
+}
+
+/// The number of leading elements of a slab below `key`, which is probably about `guess`.
+#[inline]
+pub(crate) fn slot_near<K: Ord>(slab: &[K], key: &K, guess: usize) -> usize {
+    lower_bound_near::<NEAR, _>(slab, key, guess)
 }
 
 /// The guess was bad: kept out of the way of the good ones.
@@ -87,7 +97,7 @@ fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
 fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
     let [low, .., high] = seps else { return None };
     let guess = guess(seps.len(), low, key, high)?;
-    for at in [guess.saturating_sub(1), guess.saturating_add(2)] {
+    for at in [guess.saturating_sub(3), guess, guess.saturating_add(3)] {
         load_ahead::<1, _>(slabs.get(at..).unwrap_or_default());
     }
     Some(guess)
@@ -97,7 +107,7 @@ fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
 #[inline]
 pub(crate) fn slab_near<K: Copy + Ord>(seps: &[K], slabs: &[Vec<K>], key: &K) -> usize {
     match slab_ahead(seps, slabs, key) {
-        Some(guess) => lower_bound_near(seps, key, guess),
+        Some(guess) => lower_bound_near::<NEAR_SEPS, _>(seps, key, guess),
         None => seps.partition_point(|sep| sep < key),
     }
 }
@@ -148,7 +158,7 @@ impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
     fn slot(&self, slab: &[K], trust: &mut Trust) -> Result<usize, usize> {
         let at = end(slab, self.key).unwrap_or_else(|| match self.slot_ahead(slab) {
             Some(guess) => {
-                let at = lower_bound_near(slab, self.key, guess);
+                let at = slot_near(slab, self.key, guess);
                 trust.learn(at.abs_diff(guess) <= NEAR / 2);
                 at
             }

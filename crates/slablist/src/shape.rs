@@ -16,8 +16,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Slabs of 1,528 bytes (1,536 with the allocator's word), index nodes of 128 children, small up to 64 elements.
-    pub const DEFAULT: Self = Self { slab_bytes: 1528, fanout: 128, small: 64 };
+    /// Slabs of 1,528 bytes (1,536 with the allocator's word), index nodes of 256 children, small up to 64 elements.
+    pub const DEFAULT: Self = Self { slab_bytes: 1528, fanout: 256, small: 64 };
 
     /// The sizes of the library of 2012, for repeating its study: 119 eight-byte elements a slab, 119 children an
     /// index node, small up to 60 elements.

@@ -10,7 +10,7 @@ use slablist::{Never, NoProbe, Policy, Shape, SlabSet};
 use crate::scaled;
 
 /// A window of numbers onto keys of some type, the numbers below `WIDTH`.
-const WIDTH: u64 = if cfg!(miri) { 120 } else { 1_500 };
+const WIDTH: u64 = if cfg!(miri) { 60 } else { 1_500 };
 
 /// What the set says of every key of the window is what the model says.
 fn agree<K: Copy + Ord + Debug>(set: &SlabSet<K, Policy>, model: &BTreeSet<K>, key: fn(u64) -> K) {
