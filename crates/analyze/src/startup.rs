@@ -41,7 +41,7 @@ pub struct Starts {
     pub mean: f64,
     /// Their standard deviation, s; 0 of one start.
     pub deviation: f64,
-    /// Median of each other metric, by its name: `major-faults`, `requests`, `read` (bytes), `prefetch` (s), `delay` (s).
+    /// Median of each other metric, by its name: `major-faults`, `requests`, `read` (bytes), `prefetch` (s), `cpu` (s), `delay` (s).
     pub others: BTreeMap<String, f64>,
     #[serde(skip)]
     wall: Option<Estimate>,

@@ -6,6 +6,7 @@
 mod cost;
 mod ended;
 mod error;
+mod group;
 mod held;
 mod inside;
 mod packages;
@@ -17,6 +18,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
+use group::Group;
 use perflab_model::Nanos;
 use perflab_model::io::Device;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -43,7 +45,8 @@ pub struct Started {
 }
 
 /// Starts a command, calls `beside` right after, and waits until it counts as started, or ends, or `limit` has passed. What
-/// still runs of it then is ended. Reads are those of `disk`.
+/// still runs of it then is ended: its process group, and all that is in its control group, where it has one. Reads are those
+/// of `disk`.
 ///
 /// # Errors
 /// A command that cannot be started, an end that cannot be watched for.
@@ -64,14 +67,14 @@ pub fn start(
     let mut child = Command::new(program);
     child.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     child.envs(watch.variables());
-    let before = disk.and_then(DiskReads::of);
-    let begin = perflab_observe::monotonic_now();
-    let mut child = child.spawn().map_err(|source| cannot(program, source))?;
+    let ((before, begin, child), group) =
+        Group::around(|| (disk.and_then(DiskReads::of), perflab_observe::monotonic_now(), child.spawn()));
+    let mut child = child.map_err(|source| cannot(program, source))?;
     beside();
     watch.begin(&mut child);
     let seen = watch.wait(limit);
     let reads = before.zip(disk.and_then(DiskReads::of)).map(|(before, after)| after.since(before));
-    let cost = Cost::of(&child, reads);
+    let cost = Cost::of(&child, reads, group.as_ref().and_then(Group::cpu));
     let failure = seen.failure(until, limit, &mut child);
     finish(&mut child).map_err(StartError::watch("cannot end what still runs of it"))?;
     let wall = failure.is_none().then(|| seen.at.since(begin));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
+use perflab_model::Nanos;
 use perflab_model::io::{Device, SECTOR};
 use perflab_observe::Root;
 use perflab_observe::taskstats::accounts_for_delays;
@@ -13,6 +14,8 @@ use perflab_observe::taskstats::accounts_for_delays;
 pub struct Cost {
     /// pages that had to be waited for: of its process group, and of their children that have ended
     pub major_faults: Option<u64>,
+    /// CPU time of its control group, of processes that have ended, too; none where it has none
+    pub cpu: Option<Nanos>,
     /// hundredths of a second that the threads of its process group waited for disks, those that have ended not among
     /// them; none unless kernel.task_delayacct is 1, nor where the kernel counted more than there was time for
     pub delay_ticks: Option<u64>,
@@ -22,16 +25,16 @@ pub struct Cost {
 
 impl Cost {
     /// Of a child that leads its process group, and was not waited for yet.
-    pub(super) fn of(child: &Child, reads: Option<DiskReads>) -> Self {
+    pub(super) fn of(child: &Child, reads: Option<DiskReads>, cpu: Option<Nanos>) -> Self {
         let group: Vec<PathBuf> = group(child.id());
         let stats = group.iter().filter_map(|process| Stat::read(&process.join("stat")));
         let faults = |stat: Stat| Some(stat.number(12)? + stat.number(13)?);
         let major_faults = stats.filter_map(faults).reduce(|sum, more| sum + more);
         let counts = accounts_for_delays(&Root::host());
         let now = uptime().unwrap_or(0);
-        let delays = || group.iter().flat_map(|process| delays(process, now)).sum();
-        let delay_ticks = counts.then(delays).flatten();
-        Cost { major_faults, delay_ticks, reads }
+        let waited = || group.iter().map(|process| delay(process, now)).sum();
+        let delay_ticks = counts.then(waited).flatten();
+        Cost { major_faults, cpu, delay_ticks, reads }
     }
 }
 
@@ -44,17 +47,17 @@ fn group(leader: u32) -> Vec<PathBuf> {
     processes.filter(is_member).collect()
 }
 
-/// Hundredths of a second that each thread of a process waited for disks. None for a thread that waited longer than it lived:
-/// where the kernel did not note when a wait began, it counts from an earlier one, or from boot. It does not where counting is
-/// switched on in the middle of a wait, and Linux 6.18 now and then elsewhere (the count rises by a second within a quarter).
-fn delays(process: &Path, now: u64) -> Vec<Option<u64>> {
+/// Hundredths of a second that the threads of a process waited for disks. None where one waited longer than it has lived: the
+/// kernel missed when a wait began, and counted from an earlier one or from boot. That happens where counting is switched on
+/// in the middle of a wait, and with Linux 6.18 now and then elsewhere (the count rises by a second within a quarter).
+fn delay(process: &Path, now: u64) -> Option<u64> {
     let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
     let stats = threads.filter_map(|thread| Stat::read(&thread.path().join("stat")));
-    stats.map(|stat| plausible(stat.number(42)?, now.saturating_sub(stat.number(22)?))).collect()
-}
-
-fn plausible(wait: u64, life: u64) -> Option<u64> {
-    (wait <= life).then_some(wait)
+    let waited = |stat: Stat| {
+        let (wait, life) = (stat.number(42)?, now.saturating_sub(stat.number(22)?));
+        (wait <= life).then_some(wait)
+    };
+    stats.map(waited).sum()
 }
 
 /// Hundredths of a second since boot.
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn waits_of_threads_are_added_up_unless_one_is_longer_than_there_was_time_for() {
-        let sum = |waits: &[u64]| delays(process(waits).path(), 600).into_iter().sum::<Option<u64>>();
+        let sum = |waits: &[u64]| delay(process(waits).path(), 600);
         assert_eq!(sum(&[20, 500]), Some(520));
         assert_eq!(sum(&[20, 501]), None);
         assert_eq!(sum(&[]), Some(0));

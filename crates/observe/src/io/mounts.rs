@@ -33,7 +33,8 @@ impl Mounts {
         Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    fn parse(text: &str) -> Self {
+    /// From the text of a `mountinfo`; lines that are none are left out.
+    pub fn parse(text: &str) -> Self {
         Mounts(text.lines().filter_map(mount).collect())
     }
 

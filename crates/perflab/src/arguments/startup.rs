@@ -18,8 +18,9 @@ Examples:
 Each way is started --aside times first, which does not count: the first start learns, the second shows what was
 learnt to the disk's own cache. The others are in random order, one of each way after the other (complete
 blocks), so that drift cannot pose as a gain. Dropping caches needs root; what is in memory then of the files
-that a start reads is looked at, and said with the worst of them. As root the kernel counts waiting for disks
-meanwhile (kernel.task_delayacct), and is put back afterwards.
+that a start reads is looked at, and said with the worst of them. As root each start has a control group of its
+own (cgroup2), of which the kernel tells its CPU time and by which all of it is ended; and the kernel counts
+waiting for disks meanwhile (kernel.task_delayacct), and is put back afterwards.
 
 Another maker's reading ahead is a way, too: `reader` runs what --reader says (by sh) before the program starts,
 and its time counts.

@@ -28,6 +28,7 @@ struct Row {
     wall: String,
     mean: String,
     ahead: String,
+    cpu: String,
     faults: String,
     requests: String,
     read: String,
@@ -64,6 +65,7 @@ fn row(starts: &Starts) -> Row {
         ahead: other("prefetch")
             .filter(|time| *time > 0.0)
             .map_or_else(String::new, |time| format!("{time:.2}")),
+        cpu: other("cpu").map_or_else(String::new, |time| format!("{time:.2}")),
         faults: number("major-faults"),
         requests: number("requests"),
         read: other("read").map_or_else(String::new, |bytes| quantity(bytes, "bytes")),
@@ -82,7 +84,11 @@ fn then(starts: &Starts) -> String {
         let way = &starts.way;
         (row.prefetch, row.caches, row.own) == (way.prefetch.as_str(), way.caches.as_str(), way.own)
     };
-    let text = |row: &Then| format!("{:.2} \u{b1} {:.2} (test {})", row.mean, row.deviation, row.test);
+    let waited =
+        |row: &Then| row.ticks.map_or_else(String::new, |ticks| format!(", waiting {:.2}", ticks / 100.0));
+    let text = |row: &Then| {
+        format!("{:.2} \u{b1} {:.2}{} (test {})", row.mean, row.deviation, waited(row), row.test)
+    };
     THEN.iter().filter(same).map(text).collect::<Vec<_>>().join("; ")
 }
 

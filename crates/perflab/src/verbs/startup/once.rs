@@ -96,6 +96,7 @@ fn measured(
         "wall": before.seconds() + wall.seconds(),
         "prefetch": before.seconds(),
         "major-faults": cost.major_faults,
+        "cpu": cost.cpu.map(Nanos::seconds),
         "delay": cost.delay_ticks.map(|ticks| ticks as f64 / 100.0),
         "requests": cost.reads.map(|reads| reads.requests),
         "read": cost.reads.map(|reads| reads.bytes),

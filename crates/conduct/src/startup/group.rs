@@ -1,0 +1,147 @@
+//! A control group of its own for a start. The kernel tells of it how long processors worked for it, whichever process that was
+//! and whether or not it has ended (`cpu.stat`, `Documentation/admin-guide/cgroup-v2.rst`), and ends all of it.
+//!
+//! Owns the group, which goes with it. Refuses to guess: where there is no cgroup2, or no right to make a group, there is none,
+//! and nothing is told. Refuses the group's `io.pressure`, too: it averages over processors, and so tells of a thread that waits
+//! now on this one and then on that one half of its waiting (65 to 96 % were seen).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use perflab_model::Nanos;
+use perflab_observe::io::mounts::Mounts;
+
+/// How groups are called, before the number of the process that made them.
+const NAME: &str = "perflab-start-";
+/// How long what was killed may take to be gone.
+const END: Duration = Duration::from_secs(2);
+
+/// A process is in one group at a time, with all of its threads.
+static MOVING: Mutex<()> = Mutex::new(());
+
+/// A control group that this process made.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// where this process belongs
+    home: PathBuf,
+    folder: PathBuf,
+    /// whether this process is in it
+    are_in: bool,
+}
+
+impl Group {
+    /// Starts something in a group of its own, in which it stays, and all that it starts. This process is in it meanwhile. None where
+    /// there is none that would tell anything, or where this process cannot leave it: it would tell of us, too.
+    pub fn around<T>(start: impl FnOnce() -> T) -> (T, Option<Self>) {
+        let _alone = MOVING.lock();
+        let mut group = Self::make();
+        let entered = group.as_mut().is_some_and(Self::enter);
+        let started = start();
+        let left = group.as_mut().is_some_and(Self::leave);
+        (started, group.filter(|_| entered && left))
+    }
+
+    /// An empty one below this process's own.
+    fn make() -> Option<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let home = home(&Mounts::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
+        remove_old(&home);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = home.join(format!("{NAME}{}-{count}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        let group = Group { home, folder, are_in: false };
+        group.cpu().is_some().then_some(group)
+    }
+
+    fn enter(&mut self) -> bool {
+        self.are_in = move_to(&self.folder);
+        self.are_in
+    }
+
+    fn leave(&mut self) -> bool {
+        self.are_in = self.are_in && !move_to(&self.home);
+        !self.are_in
+    }
+
+    /// CPU time of all of it so far, the making of its first process included.
+    pub fn cpu(&self) -> Option<Nanos> {
+        cpu(&fs::read_to_string(self.folder.join("cpu.stat")).ok()?)
+    }
+}
+
+impl Drop for Group {
+    /// Ends whatever is still in it.
+    fn drop(&mut self) {
+        if self.are_in {
+            return;
+        }
+        // Before 5.14 there is no such file: what left its process group lives on, and so does the group.
+        let _ = fs::write(self.folder.join("cgroup.kill"), "1");
+        let since = Instant::now();
+        while fs::remove_dir(&self.folder).is_err() && self.folder.exists() && since.elapsed() < END {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Moves this process to a group.
+fn move_to(folder: &Path) -> bool {
+    fs::write(folder.join("cgroup.procs"), "0").is_ok()
+}
+
+/// `usage_usec 1234`, among others.
+fn cpu(stat: &str) -> Option<Nanos> {
+    let used = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    Some(Nanos(used.trim().parse::<u64>().ok()?.saturating_mul(1000)))
+}
+
+/// The folder of this process's group: `own` is `/proc/self/cgroup`.
+fn home(mounts: &Mounts, own: &str) -> Option<PathBuf> {
+    let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
+    let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
+    Some(mount.place.join(own.strip_prefix(&mount.root).ok()?))
+}
+
+/// Groups of processes that were killed before they could remove them.
+fn remove_old(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_on_processors_is_read() {
+        assert_eq!(
+            cpu("usage_usec 1134000\nuser_usec 1000000\nsystem_usec 134000\n"),
+            Some(Nanos(1_134_000_000))
+        );
+        assert_eq!(cpu("user_usec 1000000\n"), None);
+        assert_eq!(cpu("usage_usec many\n"), None);
+    }
+
+    #[test]
+    fn a_group_is_found_below_what_of_the_hierarchy_is_mounted() {
+        let home = |root: &str, own: &str| {
+            let all = format!("30 24 0:27 {root} /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
+            home(&Mounts::parse(&all), own)
+        };
+        assert_eq!(
+            home("/", "5:cpu:/x\n0::/user.slice/session-1.scope\n"),
+            Some("/sys/fs/cgroup/user.slice/session-1.scope".into())
+        );
+        assert_eq!(home("/pod", "0::/pod/shell\n"), Some("/sys/fs/cgroup/shell".into()));
+        assert_eq!(home("/pod", "0::/elsewhere\n"), None);
+        assert_eq!(home("/", "5:cpu:/x\n"), None);
+    }
+}
