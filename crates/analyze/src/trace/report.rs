@@ -190,7 +190,7 @@ impl Report {
     }
 
     /// Row in the trace and nanoseconds of every operation that was looked at.
-    pub fn dots(&self) -> impl Iterator<Item = (u32, i64)> + '_ {
+    pub fn dots(&self) -> impl ExactSizeIterator<Item = (u32, i64)> + '_ {
         self.rows.iter().copied().zip(self.times.iter().copied())
     }
 

@@ -1,12 +1,15 @@
 //! Our entrant: points from a file, or from anywhere, through the grid to a picture with its axis.
 
 use std::fs::File;
-use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use perflab_present::chart::{Anchor, Ink, Mark, Pixels, Point, Rgb, Scene};
 use perflab_present::trace::{Scale, Spread};
 
+/// Bytes of a point in a file.
+const POINT: usize = 8;
 const WIDTH: usize = 1980;
 const HEIGHT: usize = 1640;
 const LEFT: f64 = 74.0;
@@ -15,54 +18,54 @@ const TOP: f64 = 84.0;
 /// From a file of points to a file of a picture, as a process of its own, which tells its CPU time in nanoseconds and its peak of
 /// memory in KiB. The file is read twice, for the range and for the dots: a point is nowhere kept.
 pub(crate) fn entrant(points: &Path, picture: &Path) {
+    let file = File::open(points).expect("the points that were written");
+    let count = file.metadata().map_or(0, |file| file.len() as usize / POINT);
     let (mut last, mut low, mut high) = (1, u32::MAX, 1);
-    each(points, |x, y| (last, low, high) = (last.max(x), low.min(y), high.max(y)));
-    let mut grid = Grid::new(last, (low, high));
-    each(points, |x, y| grid.dot(x, y));
-    std::fs::write(picture, grid.png()).expect("a picture that can be written");
+    each(&file, 0..count, |x, y| (last, low, high) = (last.max(x), low.min(y), high.max(y)));
+    let file = png(count, last, (low, high), |part, pen| each(&file, part, |x, y| pen.dot(x, y)));
+    std::fs::write(picture, file).expect("a picture that can be written");
     eprintln!("{}\n{}", crate::spent::cpu().as_nanos(), crate::spent::peak_kib());
 }
 
-/// The picture of points from anywhere.
-pub(crate) fn png(points: impl Iterator<Item = (u32, u32)>, last: u32, range: (u32, u32)) -> Vec<u8> {
-    let mut grid = Grid::new(last, range);
-    points.for_each(|(x, y)| grid.dot(x, y));
-    grid.png()
+/// The picture of so many points from anywhere: `points` tells those of a part.
+pub(crate) fn png(
+    count: usize,
+    last: u32,
+    (low, high): (u32, u32),
+    points: impl Fn(Range<usize>, &mut Pen<'_>) + Sync,
+) -> Vec<u8> {
+    let scale = Scale::new(Spread::Log, f64::from(low) * 0.8, f64::from(high) * 1.05, HEIGHT);
+    let mut pixels = Pixels::new(WIDTH, HEIGHT, &[Rgb(0x8f, 0x1d, 0x1d)]);
+    let slope = (WIDTH - 1) as f64 / f64::from(last);
+    pixels.draw(count, |part, pixels| points(part, &mut Pen { scale: &scale, slope, pixels }));
+    let mut marks: Vec<Mark> = scale.ticks().into_iter().flat_map(tick).collect();
+    marks.push(Mark::Dots { at: Point { x: LEFT, y: TOP }, scale: 2.0, pixels });
+    let scene = Scene { width: 1080.0, height: 960.0, description: String::new(), marks };
+    scene.png().expect("a picture of that size")
 }
 
-fn each(points: &Path, mut tell: impl FnMut(u32, u32)) {
-    let mut file = File::open(points).expect("the points that were written");
-    let mut buffer = vec![0; 1 << 16];
-    let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
-    while let read @ 1.. = file.read(&mut buffer).expect("a readable file") {
-        let (numbers, _) = buffer[..read].as_chunks();
-        numbers.as_chunks().0.iter().for_each(|[x, y]| tell(number(x), number(y)));
-    }
-}
-
-struct Grid {
-    pixels: Pixels,
-    scale: Scale,
+/// What a part of the points is drawn with.
+pub(crate) struct Pen<'a> {
+    scale: &'a Scale,
     slope: f64,
+    pixels: &'a mut Pixels,
 }
 
-impl Grid {
-    fn new(last: u32, (low, high): (u32, u32)) -> Self {
-        let scale = Scale::new(Spread::Log, f64::from(low) * 0.8, f64::from(high) * 1.05, HEIGHT);
-        let pixels = Pixels::new(WIDTH, HEIGHT, &[Rgb(0x8f, 0x1d, 0x1d)]);
-        Grid { pixels, scale, slope: (WIDTH - 1) as f64 / f64::from(last) }
-    }
-
+impl Pen<'_> {
     #[inline]
-    fn dot(&mut self, x: u32, y: u32) {
+    pub(crate) fn dot(&mut self, x: u32, y: u32) {
         self.pixels.dot((f64::from(x) * self.slope) as usize, self.scale.row(i64::from(y)), 0);
     }
+}
 
-    fn png(self) -> Vec<u8> {
-        let mut marks: Vec<Mark> = self.scale.ticks().into_iter().flat_map(tick).collect();
-        marks.push(Mark::Dots { at: Point { x: LEFT, y: TOP }, scale: 2.0, pixels: self.pixels });
-        let scene = Scene { width: 1080.0, height: 960.0, description: String::new(), marks };
-        scene.png().expect("a picture of that size")
+fn each(file: &File, part: Range<usize>, mut tell: impl FnMut(u32, u32)) {
+    let mut buffer = vec![0; POINT << 13];
+    let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+    for at in part.clone().step_by(1 << 13) {
+        let buffer = &mut buffer[..POINT * (part.end - at).min(1 << 13)];
+        file.read_exact_at(buffer, (at * POINT) as u64).expect("a readable file");
+        let (numbers, _) = buffer.as_chunks();
+        numbers.as_chunks().0.iter().for_each(|[x, y]| tell(number(x), number(y)));
     }
 }
 

@@ -11,6 +11,8 @@ mod draw;
 mod race;
 mod spent;
 
+use std::ops::Range;
+
 use perflab_analyze::trace::{Options, analyze};
 use perflab_model::trace::Operations;
 use perflab_present::chart::Surface;
@@ -65,7 +67,10 @@ fn main() {
     pictures(rounds, if quick { 10_000 } else { 1_416_100 });
     let large = if quick { 100_000 } else { 100_000_000 };
     let (spent, bytes) = least(rounds.min(3), || {
-        draw::png((0..large).map(|at| (at, time(u64::from(at)) as u32)), large, (300, 1_100_000)).len()
+        let point = |at| (at as u32, time(at as u64) as u32);
+        let draw =
+            |part: Range<usize>, pen: &mut draw::Pen<'_>| part.map(point).for_each(|(x, y)| pen.dot(x, y));
+        draw::png(large, large as u32, (300, 1_100_000), draw).len()
     });
     println!("{large} dots, made on the way, to PNG: {spent}, {bytes} bytes");
     races.into_iter().for_each(|points| race::run(points, rounds));

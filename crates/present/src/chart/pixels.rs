@@ -2,6 +2,7 @@
 //! the picture; it refuses to keep dots, to average them, and to leave any out.
 
 use std::ops::Range;
+use std::thread;
 
 use super::colour::Rgb;
 use super::image::Colours;
@@ -12,6 +13,10 @@ const COUNT: u16 = (1 << INK) - 1;
 const INK: u32 = 8;
 /// Shades of an ink, by the logarithm of the count.
 const SHADES: usize = 8;
+/// Dots that one processor draws as fast as several, each of which needs a grid of its own.
+const ALONE: usize = 4_000_000;
+/// Processors that draw: what is more would need more memory than the trace.
+const MOST: usize = 8;
 /// Cells of a column that are looked at together.
 const STRETCH: usize = 16;
 
@@ -51,6 +56,38 @@ impl Pixels {
         if let Some(cell) = self.cells.get_mut(at) {
             let count = (*cell & COUNT) + u16::from(*cell & COUNT < COUNT);
             *cell = (*cell >> INK).max(u16::from(ink) + 1) << INK | count;
+        }
+    }
+
+    /// Adds this many dots: `draw` is told which of them to add to which grid. Where they are many, every processor draws a part.
+    pub fn draw(&mut self, dots: usize, draw: impl Fn(Range<usize>, &mut Self) + Sync) {
+        let processors = thread::available_parallelism().map_or(1, usize::from).min(MOST);
+        self.draw_parts(dots, if dots < ALONE { 1 } else { processors }, &draw);
+    }
+
+    fn draw_parts(&mut self, dots: usize, parts: usize, draw: &(impl Fn(Range<usize>, &mut Self) + Sync)) {
+        let part = |at: usize| dots * at / parts..dots * (at + 1) / parts;
+        let empty = |_| Pixels::new(self.width, self.height, &self.inks);
+        let grids: Vec<Self> = (1..parts).map(empty).collect();
+        thread::scope(|scope| {
+            let drawn = |(at, mut grid)| {
+                draw(part(at), &mut grid);
+                grid
+            };
+            let others = (1..).zip(grids).map(|other| scope.spawn(move || drawn(other)));
+            let others: Vec<_> = others.collect();
+            draw(part(0), self);
+            for other in others {
+                self.add(&other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+        });
+    }
+
+    /// Adds the dots of a grid of the same size and inks.
+    fn add(&mut self, other: &Self) {
+        for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
+            let count = ((*cell & COUNT) + (more & COUNT)).min(COUNT);
+            *cell = (*cell >> INK).max(more >> INK) << INK | count;
         }
     }
 
@@ -149,4 +186,34 @@ fn visible([left, middle, right]: [&[u16]; 3], row: usize) -> u16 {
 fn shade(cell: u16) -> Option<usize> {
     let (ink, count) = (usize::from(cell >> INK).checked_sub(1)?, cell & COUNT);
     Some(ink * SHADES + (count.max(1).ilog2() as usize).min(SHADES - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{ALONE, Pixels, Rgb};
+
+    const INKS: [Rgb; 2] = [Rgb(0, 0, 0), Rgb(9, 9, 9)];
+
+    fn dot(at: usize, grid: &mut Pixels) {
+        grid.dot(at / 97 % 40, at * at % 31, at.is_multiple_of(13).into());
+    }
+
+    proptest! {
+        #[test]
+        fn what_several_draw_is_what_one_does(dots in 0_usize..60_000, parts in 1_usize..9) {
+            let (mut one, mut several) = (Pixels::new(40, 30, &INKS), Pixels::new(40, 30, &INKS));
+            (0..dots).for_each(|at| dot(at, &mut one));
+            several.draw_parts(dots, parts, &|part, grid| part.for_each(|at| dot(at, grid)));
+            prop_assert!(one == several);
+        }
+    }
+
+    #[test]
+    fn many_dots_are_all_drawn_once() {
+        let mut grid = Pixels::new(ALONE / 100, 1, &INKS);
+        grid.draw(ALONE, |part, grid| part.for_each(|at| grid.dot(at / 100, 0, 1)));
+        assert!((0..ALONE / 100).all(|column| grid.count(column, 0) == 100));
+    }
 }

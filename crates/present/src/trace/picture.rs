@@ -169,9 +169,11 @@ impl<'a> Drawing<'a> {
     fn dots(&self) -> Mark {
         let inks: Vec<Rgb> = std::iter::once(BODY).chain((0..self.wanted.with.len()).map(series)).collect();
         let mut grid = Pixels::new(pixels(RIGHT - LEFT), pixels(BOTTOM - TOP), &inks);
-        for (row, time) in self.report.dots() {
-            grid.dot(self.column(row), self.scale.row(time), 0);
-        }
+        grid.draw(self.report.dots().len(), |part, grid| {
+            for (row, time) in self.report.dots().skip(part.start).take(part.len()) {
+                grid.dot(self.column(row), self.scale.row(time), 0);
+            }
+        });
         for (index, names) in self.wanted.with.iter().enumerate() {
             for span in self.spans(names) {
                 for (row, time) in span.iter() {
