@@ -5,9 +5,6 @@
 //! `cargo bench -p perflab-archive --bench import [-- FOLDER]`; `$PERFLAB_PANDAS` is a Python with pandas and pyarrow
 //! (`python3 -m venv V && V/bin/pip install pandas pyarrow`). With FOLDER, that one is imported and not a generated one.
 
-#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
-
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,17 +22,19 @@ const LISTED: u64 = 103;
 const BEGAN: u64 = 1_570_815_211;
 const REPEATS: usize = 15;
 
-fn main() {
-    let temporary = tempfile::tempdir().unwrap();
+type Surprise = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Surprise> {
+    let temporary = tempfile::tempdir()?;
     let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    let folder = given.map_or_else(|| generated(temporary.path()), PathBuf::from);
-    let ours = import(&folder, temporary.path());
+    let folder = given.map_or_else(|| generated(temporary.path()), |given| Ok(PathBuf::from(given)))?;
+    let ours = import(&folder, temporary.path())?;
     let Some(python) = std::env::var_os("PERFLAB_PANDAS") else {
         println!("SKIP pandas: PERFLAB_PANDAS does not name a Python that has it");
-        return;
+        return Ok(());
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/import_pandas.py");
-    let output = Command::new(python).args([script.as_ref(), folder.as_os_str()]).output().unwrap();
+    let output = Command::new(python).args([script.as_ref(), folder.as_os_str()]).output()?;
     print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     if let Some(median) =
@@ -43,17 +42,18 @@ fn main() {
     {
         println!("pandas / perflab (CPU): {:.1}", median / ours.as_secs_f64());
     }
+    Ok(())
 }
 
-fn import(folder: &Path, temporary: &Path) -> Duration {
-    let archive = Archive::open(&temporary.join("archive")).unwrap();
-    read(folder);
+fn import(folder: &Path, temporary: &Path) -> Result<Duration, Surprise> {
+    let archive = Archive::open(&temporary.join("archive"))?;
+    read(folder)?;
     let once = |_| {
-        let begin = Clock::now();
-        let imported = import_foreign(&archive, folder, &Options::default()).unwrap();
-        (begin.elapsed(), imported)
+        let begin = Clock::now()?;
+        let imported = import_foreign(&archive, folder, &Options::default())?;
+        Ok::<_, Surprise>((begin.elapsed()?, imported))
     };
-    let times: Vec<_> = (0..REPEATS).map(once).collect();
+    let times: Vec<_> = (0..REPEATS).map(once).collect::<Result<_, _>>()?;
     for took in &times[0].1.took {
         println!("{}: {}", took.name(), took.counts());
     }
@@ -65,20 +65,23 @@ fn import(folder: &Path, temporary: &Path) -> Duration {
     let (wall, cpu) = (sorted(|spent| spent.wall), sorted(|spent| spent.cpu));
     println!("import_foreign: wall fastest {:?}, median {:?}", wall[0], wall[REPEATS / 2]);
     println!("import_foreign: CPU fastest {:?}, median {:?}", cpu[0], cpu[REPEATS / 2]);
-    cpu[REPEATS / 2]
+    Ok(cpu[REPEATS / 2])
 }
 
 /// Reading alone, without a run.
-fn read(folder: &Path) {
+fn read(folder: &Path) -> Result<(), Surprise> {
     let once = |_| {
-        let begin = Clock::now();
-        let events = Kind::Lkp.open(folder, &Options::default()).unwrap().map(Result::unwrap).count();
-        (begin.elapsed(), events)
+        let begin = Clock::now()?;
+        let events = Kind::Lkp
+            .open(folder, &Options::default())?
+            .try_fold(0, |count, event| event.map(|_| count + 1))?;
+        Ok::<_, Surprise>((begin.elapsed()?, events))
     };
-    let mut times: Vec<_> = (0..REPEATS).map(once).collect();
+    let mut times: Vec<_> = (0..REPEATS).map(once).collect::<Result<_, _>>()?;
     times.sort_by_key(|(spent, _)| spent.cpu);
     let median = &times[REPEATS / 2].0;
     println!("reading alone: median {:?} of CPU, {} events", median.cpu, times[0].1);
+    Ok(())
 }
 
 /// Wall and CPU time: on a busy machine only the second says what the work costs.
@@ -94,36 +97,37 @@ struct Spent {
 }
 
 impl Clock {
-    fn now() -> Self {
-        Clock { wall: Instant::now(), cpu: cpu() }
+    fn now() -> Result<Self, Surprise> {
+        Ok(Clock { wall: Instant::now(), cpu: cpu()? })
     }
 
-    fn elapsed(&self) -> Spent {
-        Spent { wall: self.wall.elapsed(), cpu: cpu() - self.cpu }
+    fn elapsed(&self) -> Result<Spent, Surprise> {
+        Ok(Spent { wall: self.wall.elapsed(), cpu: cpu()? - self.cpu })
     }
 }
 
 /// CPU time of this thread, from the kernel's account of it in nanoseconds.
-fn cpu() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(text.split_ascii_whitespace().next().unwrap().parse().unwrap())
+fn cpu() -> Result<Duration, Surprise> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat")?;
+    let spent = text.split_ascii_whitespace().next().unwrap_or_default();
+    Ok(Duration::from_nanos(spent.parse()?))
 }
 
-fn generated(temporary: &Path) -> PathBuf {
+fn generated(temporary: &Path) -> Result<PathBuf, Surprise> {
     let folder = temporary.join("result");
-    fs::create_dir(&folder).unwrap();
-    packed(&folder.join("slabinfo.gz"), &(0..TICKS).map(slabinfo).collect::<String>());
-    packed(&folder.join("slabinfo_tool.gz"), &(0..OUTPUTS).map(slabinfo_tool).collect::<String>());
-    packed(&folder.join("meminfo.gz"), &(0..TICKS).map(meminfo).collect::<String>());
+    fs::create_dir(&folder)?;
+    packed(&folder.join("slabinfo.gz"), &(0..TICKS).map(slabinfo).collect::<String>())?;
+    packed(&folder.join("slabinfo_tool.gz"), &(0..OUTPUTS).map(slabinfo_tool).collect::<String>())?;
+    packed(&folder.join("meminfo.gz"), &(0..TICKS).map(meminfo).collect::<String>())?;
     let orders: String = (0..331).map(|cache| format!("cache_{cache} {}\n", cache % 4)).collect();
-    fs::write(folder.join("orders"), orders).unwrap();
-    folder
+    fs::write(folder.join("orders"), orders)?;
+    Ok(folder)
 }
 
-fn packed(path: &Path, text: &str) {
-    let mut encoder = GzEncoder::new(File::create(path).unwrap(), Compression::best());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap();
+fn packed(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut encoder = GzEncoder::new(File::create(path)?, Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish().map(drop)
 }
 
 /// Size, objects a slab, order and slabs of a cache at a tick.
@@ -139,41 +143,33 @@ fn cache(tick: u64, cache: u64) -> (u64, u64, u64, u64) {
 }
 
 fn slabinfo(tick: u64) -> String {
-    let mut text = format!(
-        "time: {}\nslabinfo - version: 2.1\n# name            <active_objs> <num_objs>\n",
-        BEGAN + tick
-    );
-    for number in 0..CACHES {
+    let line = |number| {
         let (size, each, order, slabs) = cache(tick, number);
         let (all, free) = (slabs * each, (tick * 7 + number) % 50);
-        writeln!(
-            text,
-            "cache_{number:<18} {:6} {all:6} {size:6} {each:4} {:4} : tunables    0    0    0 : slabdata {slabs:6} {slabs:6}      0",
+        format!(
+            "cache_{number:<18} {:6} {all:6} {size:6} {each:4} {:4} : tunables    0    0    0 : slabdata {slabs:6} {slabs:6}      0\n",
             all.saturating_sub(free),
             1 << order,
         )
-        .unwrap();
-    }
-    text
+    };
+    let head = "slabinfo - version: 2.1\n# name            <active_objs> <num_objs>";
+    format!("time: {}\n{head}\n{}", BEGAN + tick, (0..CACHES).map(line).collect::<String>())
 }
 
 fn slabinfo_tool(tick: u64) -> String {
     let head = "Name                   Objects Objsize           Space Slabs/Part/Cpu  O/S O %Fr %Ef Flg";
-    let mut text = format!("time: {}\n{head}\n", BEGAN + tick);
-    for number in 0..LISTED {
+    let line = |number: u64| {
         let (size, each, order, slabs) = cache(tick, number);
         let (objects, flags) = (slabs * each, if number.is_multiple_of(3) { "*" } else { "" });
         let slabs = format!("{slabs}/{}/4", number % 5);
-        writeln!(
-            text,
-            "cache_{number:<15} {objects:8} {size:7} {:>15} {slabs:>14} {each:4} {order} {:3} {:3} {flags}",
+        format!(
+            "cache_{number:<15} {objects:8} {size:7} {:>15} {slabs:>14} {each:4} {order} {:3} {:3} {flags}\n",
             "212.9K",
             tick % 10,
             90 + number % 10
         )
-        .unwrap();
-    }
-    text
+    };
+    format!("time: {}\n{head}\n{}", BEGAN + tick, (0..LISTED).map(line).collect::<String>())
 }
 
 fn meminfo(tick: u64) -> String {
