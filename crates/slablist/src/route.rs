@@ -54,16 +54,16 @@ const MOVED: usize = 12;
 
 /// The number of leading elements below `key`, which is probably about `guess`.
 ///
-/// The cache lines of `NEAR` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
+/// The cache lines of `WINDOW` keys are loaded at once instead of a slab's twenty, so that the index stays in the cache; and
 /// few enough instructions follow for the processor to begin the next lookup meanwhile.
 #[inline]
-fn lower_bound_near<const NEAR: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
-    let from = guess.saturating_sub(NEAR / 2).min(keys.len().saturating_sub(NEAR));
+fn lower_bound_near<const WINDOW: usize, K: Ord>(keys: &[K], key: &K, guess: usize) -> usize {
+    let from = guess.saturating_sub(WINDOW / 2).min(keys.len().saturating_sub(WINDOW));
     let Some((before, rest)) = keys.split_at_checked(from) else { return far(keys, key) };
-    let Some((near, after)) = rest.split_first_chunk::<NEAR>() else { return far(keys, key) };
+    let Some((near, after)) = rest.split_first_chunk::<WINDOW>() else { return far(keys, key) };
     let (strides, _) = near.as_chunks::<STRIDE>();
     let passed = strides.iter().map(|stride| usize::from(stride[STRIDE - 1] < *key)).sum::<usize>();
-    let Some(stride) = strides.get(passed) else { return from + NEAR + far(after, key) };
+    let Some(stride) = strides.get(passed) else { return from + WINDOW + far(after, key) };
     match passed * STRIDE + within(stride, key) {
         0 => far(before, key),
         below => from + below,
@@ -91,8 +91,8 @@ fn within<K: Ord>(stride: &[K; STRIDE], key: &K) -> usize {
     second + usize::from(stride[second] < *key)
 }
 
-/// Which of the slabs between `seps` holds `key` if it lies evenly. Where about that slab is, is asked for meanwhile:
-/// two misses that would wait for each other become one.
+/// Which of the slabs between `seps` holds `key` if they lie evenly. Where that one and its neighbours are kept is asked for
+/// before it is known which it is: two misses that would wait for each other become one.
 #[inline]
 fn slab_ahead<K: Copy>(seps: &[K], slabs: &[Vec<K>], key: &K) -> Option<usize> {
     let [low, .., high] = seps else { return None };
