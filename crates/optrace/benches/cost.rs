@@ -70,13 +70,16 @@ fn costs(path: &Path, rounds: usize, turns: u64) {
     let kind = ClockKind::best();
     let clock = least(rounds, turns, || (0..turns).for_each(|_| _ = black_box(stamp(kind))));
     println!("{:44} {clock:>8.1} ns", "the clock alone, one time stamp");
-    let shapes: [(&str, Turn); 8] = [
+    let shapes: [(&str, Turn); 9] = [
         ("operation (2 stamps)", |r, _| (r.begin(0), r.end()).1),
         ("operation with a number (2)", |r, n| (r.begin(0), r.number(0, n), r.end()).2),
         ("operation after operation, `next` (1)", |r, _| r.next(0)),
         ("operation with one span (4)", |r, _| (r.begin(0), r.enter(0), r.leave(), r.end()).3),
         ("operation with two spans (6)", |r, _| {
             (r.begin(0), r.enter(0), r.leave(), r.enter(1), r.leave(), r.end()).5
+        }),
+        ("two spans, operation after operation, `next` (5)", |r, _| {
+            (r.enter(0), r.leave(), r.enter(1), r.leave(), r.next(0)).4
         }),
         ("two spans, one after the other, `switch` (4)", |r, _| {
             (r.begin(0), r.enter(0), r.switch(1), r.end()).3
