@@ -33,7 +33,7 @@ mod scan;
 pub mod tracefs;
 
 pub use error::IoError;
-pub use fiemap::{generation, uuid};
+pub use fiemap::{extents, generation, uuid};
 pub use files::{identify, look, tell};
 pub use follow::{Follower, Following};
 pub use mounts::{Mount, Mounts};

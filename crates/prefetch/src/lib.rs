@@ -1,8 +1,9 @@
 //! Learns what an application reads when it starts, and reads it ahead the next time.
 //!
 //! Owns the trace of an application: what it is made of, how several starts become one, when it is stale, its file, and
-//! how it is replayed. Refuses to trace (that is `observe`), to measure what it brings (`conduct`), and ever to write to a
-//! file of a trace or to open one that its caller could not have opened: files are opened by name, as who calls.
+//! how it is replayed. Refuses to trace (that is `observe`), to measure what it brings (`conduct`), and ever to change a file
+//! of a trace or to open one that its caller could not have opened: files are opened by name, as who calls. Only [`arrange`],
+//! which must be asked for, opens them for writing, and moves their blocks.
 //!
 //! | module | the user's noun |
 //! |---|---|
@@ -16,8 +17,10 @@
 //! | [`mode`] | what is read before a program starts, and what beside it |
 //! | [`memory`] | how much may be read |
 //! | [`replay`] | reading it |
+//! | [`mod@arrange`] | what is read, brought together on the disk |
 //! | [`daemon`] | all of this for every program, by itself |
 
+pub mod arrange;
 pub mod daemon;
 pub mod error;
 pub mod file;

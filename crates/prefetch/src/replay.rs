@@ -17,7 +17,7 @@ use perflab_observe::io::{Mounts, files, mounts};
 
 use self::coming::{Coming, ask};
 use crate::plan::{Plan, Step};
-use crate::trace::FileSystem;
+use crate::trace::{FileSystem, TracedFile};
 
 /// Threads on disks that do several things at once.
 const THREADS: usize = 4;
@@ -88,13 +88,20 @@ struct Here {
     rotates: bool,
 }
 
-/// A file system that is mounted where it was, and is the same one.
+/// The device of a file system that is mounted where it was, and is the same one.
+fn mounted(system: &FileSystem) -> Option<Device> {
+    let folder = File::open(&system.place).ok()?;
+    let is_same = perflab_observe::io::uuid(&folder) == system.uuid;
+    folder.metadata().ok().filter(|_| is_same).map(|about| files::device(&about))
+}
+
+/// Whether a file system is mounted where it was.
+pub(crate) fn is_mounted(system: &FileSystem) -> bool {
+    mounted(system).is_some()
+}
+
 fn here(system: &FileSystem, mounts: &Mounts, done: &mut Replayed) -> Option<Here> {
-    let folder = File::open(&system.place).ok();
-    let uuid = folder.as_ref().and_then(perflab_observe::io::uuid);
-    let about = folder.and_then(|folder| folder.metadata().ok());
-    let same = about.is_some() && uuid == system.uuid;
-    let device = about.filter(|_| same).map(|about| files::device(&about));
+    let device = mounted(system);
     if device.is_none() {
         done.foreign.push(system.place.clone());
     }
@@ -159,15 +166,17 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
 
 /// The file of a step, if it is still the one that was traced.
 fn traced(step: &Step<'_>) -> io::Result<File> {
-    let known = step.file;
-    let file = files::open(Path::new(&known.path))?;
+    let file = files::open(Path::new(&step.file.path))?;
+    if is_traced(&file, step.file)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Whether a file is still the one that was traced.
+pub(crate) fn is_traced(file: &File, known: &TracedFile) -> io::Result<bool> {
     let about = file.metadata()?;
-    let same = about.is_file()
+    let generation = |known| perflab_observe::io::generation(file).is_none_or(|now| now == known);
+    Ok(about.is_file()
         && (about.ino(), about.len(), files::changed(&about)) == (known.inode, known.size, known.changed)
-        && known
-            .generation
-            .is_none_or(|known| perflab_observe::io::generation(&file).is_none_or(|now| now == known));
-    if same { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+        && known.generation.is_none_or(generation))
 }
 
 /// Keeps to a number of bytes a second.

@@ -79,6 +79,14 @@ impl Store {
         Ok(path)
     }
 
+    /// Puts something else in the place of what is known of a program.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn replace(&self, program: &Path, known: &Known) -> Result<(), PrefetchError> {
+        file::write(&self.path(program), known)
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder

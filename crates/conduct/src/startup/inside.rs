@@ -68,6 +68,7 @@ impl Inside {
         let inside = Inside { disk: disk.into(), root: disk.join("seen") };
         let done = disk.join(format!("copied-{}", packages.join("-")));
         if !done.exists() {
+            fs::create_dir_all(inside.upper()).map_err(copying(disk, &inside.upper()))?;
             inside.copy(&files(packages)?)?;
             fs::write(&done, "").map_err(copying(&done, &done))?;
             rustix::fs::sync();

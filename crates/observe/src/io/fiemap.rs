@@ -39,7 +39,10 @@ struct Map {
 }
 
 /// The extents of a file, in its order; neighbours that also lie together on the disk are one.
-pub(crate) fn extents(file: &File) -> io::Result<Vec<Extent>> {
+///
+/// # Errors
+/// What the system said: a file system that does not tell.
+pub fn extents(file: &File) -> io::Result<Vec<Extent>> {
     let mut all: Vec<Extent> = Vec::new();
     let mut start = 0;
     loop {

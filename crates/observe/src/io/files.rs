@@ -200,8 +200,20 @@ pub(super) fn look_at(device: Device, inode: u64, path: &Path) -> IoFile {
 /// # Errors
 /// What the system said.
 pub fn open(path: &Path) -> io::Result<File> {
+    opened(path, OpenOptions::new().read(true))
+}
+
+/// The same, for its blocks to be moved: the kernel wants who does that to be allowed to write.
+///
+/// # Errors
+/// What the system said; `ExecutableFileBusy` of a program that runs.
+pub fn open_to_move(path: &Path) -> io::Result<File> {
+    opened(path, OpenOptions::new().read(true).write(true))
+}
+
+fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let with = |flags: OFlags| OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    let mut with = |flags: OFlags| options.custom_flags(flags.bits() as i32).open(path);
     with(flags | OFlags::NOATIME).or_else(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => with(flags),
         _ => Err(error),

@@ -24,6 +24,8 @@ pub enum PrefetchVerb {
     Replay(Replay),
     /// Show what is remembered: all programs, or the files of one
     Show(Show),
+    /// Bring together on the disk what a program reads (ext4)
+    Arrange(Arrange),
     /// Forget programs
     Forget(Forget),
     /// Do all of this for every program, by itself (as root)
@@ -125,6 +127,30 @@ pub struct Show {
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
     pub policy: PolicyName,
+}
+
+/// `perflab prefetch arrange`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab prefetch learn --cold -- python3 -c 'import json'
+  perflab prefetch arrange python3
+  perflab prefetch arrange python3 --apply
+
+For disks that turn: what a start reads is put into free room in the order in which it is needed, so that the arm goes over
+it in one sweep. Without --apply nothing is moved, and it is shown in how many stretches it lies now. No file's bytes
+or times change: the file system exchanges blocks, journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what
+was moved is moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that run alone. Learn
+again afterwards: the file system's own blocks are others then. What is updated or installed later lies where it falls.")]
+pub struct Arrange {
+    /// The program
+    pub program: OsString,
+    /// Which of the remembered starts
+    #[arg(long, value_enum, default_value_t)]
+    pub policy: PolicyName,
+    /// Do it
+    #[arg(long)]
+    pub apply: bool,
 }
 
 /// `perflab prefetch forget`

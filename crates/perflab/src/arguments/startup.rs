@@ -115,6 +115,9 @@ pub struct StartOnce {
     /// Trace it and remember what it read, unless that is known
     #[arg(long)]
     pub learn: bool,
+    /// When it is learnt: bring together on the disk what it reads, and learn again
+    #[arg(long, requires = "learn")]
+    pub arrange: bool,
     /// Start it on this disk: in a root directory whose packages are copied there
     #[arg(long, value_name = "DIR", requires = "package")]
     pub inside: Option<PathBuf>,

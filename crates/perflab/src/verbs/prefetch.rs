@@ -1,5 +1,6 @@
 //! `perflab prefetch`
 
+mod arrange;
 mod daemon;
 mod known;
 mod learn;
@@ -14,6 +15,7 @@ use perflab_prefetch::{Policy, Store};
 use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
 
+pub use arrange::bring_together;
 pub use known::known;
 pub use replay::{Reading, Rules, half_of_free, prepare};
 
@@ -24,6 +26,7 @@ pub fn run(context: &Context, wanted: &Prefetch) -> anyhow::Result<ExitCode> {
         PrefetchVerb::Learn(wanted) => learn::learn(context, &store, wanted),
         PrefetchVerb::Replay(wanted) => replay::replay(context, &store, wanted),
         PrefetchVerb::Show(wanted) => show::show(context, &store, wanted).map(ExitCode::from),
+        PrefetchVerb::Arrange(wanted) => arrange::arrange(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Forget(wanted) => show::forget(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Daemon(wanted) => daemon::daemon(context, store, wanted).map(ExitCode::from),
         PrefetchVerb::Status(wanted) => status::status(context, &store, wanted).map(ExitCode::from),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod architecture;
+mod arrange;
 mod attach;
 mod bad_input;
 mod channels;

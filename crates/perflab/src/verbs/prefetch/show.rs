@@ -38,7 +38,7 @@ pub fn forget(context: &Context, store: &Store, wanted: &Forget) -> anyhow::Resu
 }
 
 /// A program that is not there any more can still be shown and forgotten.
-fn named(program: &OsStr) -> PathBuf {
+pub(super) fn named(program: &OsStr) -> PathBuf {
     store::program(program).unwrap_or_else(|_| PathBuf::from(program))
 }
 

@@ -20,7 +20,7 @@ use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
 use crate::exit::{Exit, NeverStarted, Usage};
 use crate::quantities;
-use crate::verbs::prefetch::Reading;
+use crate::verbs::prefetch::{Reading, bring_together};
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -58,6 +58,10 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let of_use = mode.is_some() || wanted.caches == Caches::Warm;
     if of_use && wanted.learn && store.get(&subject.program).is_err() {
         subject.teach(context, &store)?;
+        if wanted.arrange {
+            bring_together(context, &store, &subject.program, Policy::Last)?;
+            subject.teach(context, &store)?;
+        }
     }
     let known = |mode| reading(context, &store, &subject.program, mode);
     let reading = mode.map(known).transpose()?;

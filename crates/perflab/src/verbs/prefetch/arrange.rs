@@ -1,0 +1,99 @@
+//! `perflab prefetch arrange`
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use perflab_model::Bytes;
+use perflab_model::io::PAGE;
+use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts};
+use perflab_prefetch::{Policy, Start, Store, combine};
+use perflab_present::table::{Cell, Column, Grid};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::arguments::prefetch::Arrange;
+use crate::context::Context;
+use crate::exit::Exit;
+
+const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
+
+/// Shows how what a program reads lies, or brings it together and shows how it lies then.
+pub fn arrange(context: &Context, store: &Store, wanted: &Arrange) -> anyhow::Result<Exit> {
+    let program = super::show::named(&wanted.program);
+    let policy = super::policy(wanted.policy);
+    let before = parts(&known(store, &program, policy)?);
+    if wanted.apply {
+        bring_together(context, store, &program, policy)?;
+    }
+    let now = if wanted.apply { parts(&known(store, &program, policy)?) } else { before.clone() };
+    context.print(&table(&before, &now))?;
+    if !wanted.apply && before.iter().any(|part| part.left_alone.is_none()) {
+        context.say("nothing was moved: `--apply` brings it together");
+    }
+    Ok(Exit::Fine)
+}
+
+/// Moves what a program reads into one place, and notes where it lies.
+pub fn bring_together(
+    context: &Context,
+    store: &Store,
+    program: &Path,
+    policy: Policy,
+) -> anyhow::Result<()> {
+    let start = known(store, program, policy)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let bar = bar(context, start.pages());
+    let done = exchange(&start, &stop, &|pages| bar.inc(pages));
+    bar.finish_and_clear();
+    let mut all = store.get(program)?;
+    look_again(&mut all);
+    store.replace(program, &all)?;
+    say(context, &done?);
+    Ok(())
+}
+
+fn known(store: &Store, program: &Path, policy: Policy) -> anyhow::Result<Start> {
+    combine(&store.get(program)?, policy).context("no start is remembered")
+}
+
+fn bar(context: &Context, pages: u64) -> ProgressBar {
+    let bar = if context.quiet { ProgressBar::hidden() } else { ProgressBar::new(pages) };
+    if let Ok(style) = ProgressStyle::with_template(STYLE) {
+        bar.set_style(style.progress_chars("━━─"));
+    }
+    bar
+}
+
+fn say(context: &Context, done: &Arranged) {
+    for (why, files) in &done.left {
+        eprintln!("warning: {files} parts of files stay where they are: {why}");
+    }
+    context.say(format!(
+        "{} moved; `perflab prefetch learn` again, for the file system's own blocks are others now",
+        Bytes(done.pages * PAGE)
+    ));
+}
+
+fn table(before: &[Part], now: &[Part]) -> Grid {
+    let numbers = ["data", "files", "stretches before", "stretches"].map(Column::right);
+    let titles = [Column::left("on"), Column::left("kind")].into_iter().chain(numbers);
+    let mut grid = Grid::new(titles.chain([Column::left("left alone")]));
+    for (before, now) in before.iter().zip(now) {
+        grid.add([
+            now.place.as_str().into(),
+            now.kind.as_str().into(),
+            Cell::shown(Bytes(now.lying.bytes).to_string(), now.lying.bytes),
+            now.lying.files.into(),
+            before.lying.stretches.into(),
+            now.lying.stretches.into(),
+            now.left_alone.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    grid
+}

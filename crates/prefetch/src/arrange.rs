@@ -1,0 +1,126 @@
+//! Bringing together on the disk what a start reads, in the order in which it is needed, so that an arm goes over it in one
+//! sweep. No byte of any file changes, nor its times: the file system exchanges blocks, journaled, as when it defragments.
+//! Only who asks for it has it done; reading ahead never moves anything. ext4 can do it, others are left alone.
+
+mod donor;
+mod lying;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::donor::Donor;
+pub use self::lying::Lying;
+use crate::PrefetchError;
+use crate::plan::{Order, Plan, Step, plan};
+use crate::replay::{is_mounted, is_traced};
+use crate::trace::{FileSystem, Known, Start};
+
+/// What can exchange blocks.
+const ABLE: &str = "ext4";
+
+/// What a start reads of one file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// where it is mounted
+    pub place: String,
+    /// `ext4`
+    pub kind: String,
+    /// how it lies
+    pub lying: Lying,
+    /// why it is left alone; none where it can be arranged
+    pub left_alone: Option<String>,
+}
+
+/// What came of arranging.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arranged {
+    /// pages that were moved
+    pub pages: u64,
+    /// files that stay as they were, by the reason
+    pub left: BTreeMap<String, usize>,
+}
+
+/// How what a start reads lies on its file systems.
+pub fn parts(start: &Start) -> Vec<Part> {
+    let plan = whole(start);
+    let part = |(at, system): (usize, &FileSystem)| Part {
+        place: system.place.clone(),
+        kind: system.kind.clone(),
+        lying: lying::lying(&plan, at),
+        left_alone: left_alone(system),
+    };
+    start.systems.iter().enumerate().map(part).collect()
+}
+
+/// Moves what a start reads, file system by file system. `tell` hears of pages that are dealt with. It ends early, with what is
+/// moved moved, when `stop` is set.
+///
+/// # Errors
+/// No room on a file system, or none that lies better than what is there; a file system that cannot be written.
+pub fn arrange(start: &Start, stop: &AtomicBool, tell: &dyn Fn(u64)) -> Result<Arranged, PrefetchError> {
+    let plan = whole(start);
+    let mut done = Arranged::default();
+    for (at, system) in start.systems.iter().enumerate().filter(|(_, system)| left_alone(system).is_none()) {
+        let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == at).collect();
+        let place = Path::new(&system.place);
+        let mut donor = room(&plan, at, place)?;
+        for step in steps {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            match give(&mut donor, step) {
+                Ok(pages) => done.pages += pages,
+                Err(error) => *done.left.entry(why(&error)).or_default() += 1,
+            }
+            tell(step.pages.pages());
+        }
+        donor.settle().map_err(PrefetchError::io("write", place))?;
+    }
+    Ok(done)
+}
+
+/// Brings what is known of a program up to date: its files lie elsewhere now.
+pub fn look_again(known: &mut Known) {
+    lying::look_again(known);
+}
+
+/// Everything, in the order in which it is needed.
+fn whole(start: &Start) -> Plan<'_> {
+    plan(start, Order::Access, u64::MAX)
+}
+
+fn left_alone(system: &FileSystem) -> Option<String> {
+    if system.kind != ABLE {
+        return Some(format!("{} cannot exchange blocks of files", system.kind));
+    }
+    (!is_mounted(system)).then(|| "another file system is mounted there now".into())
+}
+
+/// Room for all that is read of a file system, which lies better than what is there.
+fn room(plan: &Plan<'_>, system: usize, place: &Path) -> Result<Donor, PrefetchError> {
+    let pages = plan.steps.iter().filter(|step| step.file.system == system).map(|step| step.pages.pages()).sum();
+    let donor = Donor::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
+    let pieces = donor.pieces().map_err(PrefetchError::io("look at", place))? as u64;
+    let stretches = lying::lying(plan, system).stretches;
+    if pieces * 2 > stretches {
+        return Err(PrefetchError::Scattered { place: place.into(), pieces, stretches });
+    }
+    Ok(donor)
+}
+
+fn give(donor: &mut Donor, step: &Step<'_>) -> io::Result<u64> {
+    let file = perflab_observe::io::files::open_to_move(Path::new(&step.file.path));
+    let file: File = file.and_then(|file| is_traced(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into()))?;
+    step.pages.iter().map(|(first, count)| donor.give(&file, first, count)).sum()
+}
+
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ExecutableFileBusy => "a program that runs".into(),
+        io::ErrorKind::NotFound => "gone, or changed since it was traced".into(),
+        _ => error.to_string(),
+    }
+}

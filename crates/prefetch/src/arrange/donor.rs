@@ -1,0 +1,74 @@
+//! Free room of an ext4, in one stretch if it has one, against which blocks of files are exchanged (`EXT4_IOC_MOVE_EXT`, as
+//! e4defrag does): a file without a name, which takes the old blocks away with it, whatever happens to us.
+#![expect(unsafe_code, reason = "ioctls of file systems have no safe wrappers")]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use perflab_model::io::PAGE;
+use rustix::fs::{FallocateFlags, OFlags};
+
+/// `_IOWR('f', 15, struct move_extent)`
+const MOVE_EXT: libc::c_ulong = 0xc028_660f;
+
+/// What is exchanged, in blocks; the kernel answers how many were.
+#[repr(C)]
+#[derive(Default)]
+struct Exchange {
+    reserved: i32,
+    donor: u32,
+    from: u64,
+    donor_from: u64,
+    count: u64,
+    moved: u64,
+}
+
+/// Free room, of which the beginning is used up.
+pub(super) struct Donor {
+    file: File,
+    used: u64,
+}
+
+impl Donor {
+    /// So many pages of free room on the file system that is mounted at `place`.
+    pub fn new(place: &Path, pages: u64) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE.bits() as i32;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(place)?;
+        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, pages * PAGE)?;
+        Ok(Donor { file, used: 0 })
+    }
+
+    /// In how many pieces its room lies.
+    pub fn pieces(&self) -> io::Result<usize> {
+        Ok(perflab_observe::io::extents(&self.file)?.len())
+    }
+
+    /// Gives pages of a file the next room in the donor; how many got it. Holes have no blocks, and stay holes.
+    pub fn give(&mut self, file: &File, first: u64, count: u64) -> io::Result<u64> {
+        let donor_from = self.used;
+        self.used += count;
+        let donor = self.file.as_raw_fd().cast_unsigned();
+        let mut moved = 0;
+        while moved < count {
+            let (from, donor_from, count) = (first + moved, donor_from + moved, count - moved);
+            let mut exchange = Exchange { donor, from, donor_from, count, ..Exchange::default() };
+            // SAFETY: `exchange` is a `struct move_extent`, which outlives the call, and both files are open.
+            let done = unsafe { libc::ioctl(file.as_raw_fd(), MOVE_EXT as _, &raw mut exchange) };
+            moved += exchange.moved;
+            match io::Error::last_os_error() {
+                _ if done >= 0 && exchange.moved > 0 => {}
+                error if done < 0 && error.raw_os_error() != Some(libc::ENODATA) => return Err(error),
+                _ => break,
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Waits until everything that was moved lies on the disk.
+    pub fn settle(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.file)?)
+    }
+}
