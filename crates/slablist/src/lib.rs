@@ -44,6 +44,7 @@ mod remove;
 mod route;
 mod set;
 mod shape;
+mod spill;
 mod tree;
 #[cfg(feature = "usdt")]
 mod usdt;
