@@ -28,59 +28,112 @@ impl Edge {
     }
 }
 
+/// What the way down came upon.
+enum Met {
+    Present,
+    /// Room: the element is in, and not yet counted.
+    Room,
+    /// More is to be done than to insert it there.
+    Work(Slot),
+}
+
+/// A slab of a bottom node, and where in it.
+#[derive(Clone, Copy)]
+struct Slot {
+    slab: usize,
+    at: usize,
+}
+
 impl<T: Copy, P: Probe> Core<T, P> {
-    pub fn insert<R: Route<T>>(
-        &mut self,
-        node: &mut Node<T>,
-        route: &mut R,
-        value: T,
-        edge: Edge,
-    ) -> Landed<T> {
-        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_bottom(node, route, value, edge) };
-        let child = route.node(&node.seps, kids);
-        let below = edge.below(child, kids.len());
-        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
-        match self.insert(kid, route, value, below) {
-            Landed::Present => Landed::Present,
-            Landed::In => {
-                node.len += 1;
-                Landed::In
-            }
-            Landed::Split(right, sep) => {
-                node.len += 1;
-                make_room(kids, self.fanout + 1);
-                kids.insert(child + 1, right);
-                make_room(&mut node.seps, self.fanout);
-                node.seps.insert(child, sep);
-                let made = if below.first && child == 0 && kids.first().is_some_and(|k| k.children() == 1) {
-                    0
-                } else {
-                    child + 1
-                };
-                self.split_wide(node, made, edge)
-            }
+    /// Inserts where `route` leads, unless an equal element is there.
+    pub fn insert<R: Route<T>>(&mut self, root: &mut Node<T>, route: &mut R, value: T) -> Landed<T> {
+        match self.go_down(root, route, value) {
+            Met::Present => Landed::Present,
+            Met::Room => self.count(root),
+            Met::Work(slot) => self.insert_along(root, 0, slot, value, Edge { first: true, last: true }),
+        }
+    }
+
+    /// Notes the children on the way down, and inserts where there is room. Counts nothing yet: a comparison may panic.
+    #[inline]
+    fn go_down<R: Route<T>>(&mut self, mut node: &mut Node<T>, route: &mut R, value: T) -> Met {
+        self.path.clear();
+        loop {
+            let kids = match &mut node.kids {
+                Kids::Nodes(kids) => kids,
+                Kids::Slabs(slabs) => {
+                    let met = self.insert_bottom(&node.seps, slabs, route, value);
+                    node.len += usize::from(matches!(met, Met::Room));
+                    return met;
+                }
+            };
+            let child = route.node(&node.seps, kids);
+            self.path.push(child);
+            let Some(kid) = kids.get_mut(child) else { return Met::Present };
+            node = kid;
         }
     }
 
     #[inline]
     fn insert_bottom<R: Route<T>>(
         &mut self,
-        node: &mut Node<T>,
+        seps: &[T],
+        slabs: &mut [Vec<T>],
         route: &mut R,
+        value: T,
+    ) -> Met {
+        let i = route.slab(seps, slabs, &mut self.trust);
+        let Some(slab) = slabs.get_mut(i) else { return Met::Work(Slot { slab: i, at: 0 }) };
+        let Err(at) = route.slot(slab, &mut self.trust) else { return Met::Present };
+        if slab.len() >= self.capacity.min(slab.capacity()) {
+            return Met::Work(Slot { slab: i, at });
+        }
+        slab.insert(at, value);
+        Met::Room
+    }
+
+    /// Counts one element more in the nodes above the bottom one that it is in.
+    #[inline]
+    fn count(&self, mut node: &mut Node<T>) -> Landed<T> {
+        for &child in &self.path {
+            node.len += 1;
+            let Kids::Nodes(kids) = &mut node.kids else { break };
+            let Some(kid) = kids.get_mut(child) else { break };
+            node = kid;
+        }
+        Landed::In
+    }
+
+    /// Inserts on the way noted, from this level on, where more is to be done.
+    fn insert_along(
+        &mut self,
+        node: &mut Node<T>,
+        level: usize,
+        slot: Slot,
         value: T,
         edge: Edge,
     ) -> Landed<T> {
-        let Kids::Slabs(slabs) = &mut node.kids else { return Landed::Present };
-        let i = route.slab(&node.seps, slabs, &mut self.trust);
-        let Some(slab) = slabs.get_mut(i) else { return self.insert_first(node, value) };
-        let Err(at) = route.slot(slab, &mut self.trust) else { return Landed::Present };
         node.len += 1;
-        if slab.len() < self.capacity.min(slab.capacity()) {
-            slab.insert(at, value);
-            Landed::In
-        } else {
-            self.overflow(node, i, at, value, edge)
+        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_working(node, slot, value, edge) };
+        let child = self.path.get(level).copied().unwrap_or_default();
+        let below = edge.below(child, kids.len());
+        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
+        let Landed::Split(right, sep) = self.insert_along(kid, level + 1, slot, value, below) else {
+            return Landed::In;
+        };
+        make_room(kids, self.fanout + 1);
+        kids.insert(child + 1, right);
+        make_room(&mut node.seps, self.fanout);
+        node.seps.insert(child, sep);
+        let is_first = below.first && kids.first().is_some_and(|kid| kid.children() == 1);
+        self.split_wide(node, if is_first { 0 } else { child + 1 }, edge)
+    }
+
+    fn insert_working(&mut self, node: &mut Node<T>, slot: Slot, value: T, edge: Edge) -> Landed<T> {
+        if node.slabs().is_empty() {
+            return self.insert_first(node, value);
         }
+        self.overflow(node, slot.slab, slot.at, value, edge)
     }
 
     #[cold]
@@ -93,8 +146,6 @@ impl<T: Copy, P: Probe> Core<T, P> {
         Landed::In
     }
 
-    #[cold]
-    #[inline(never)]
     fn overflow(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T, edge: Edge) -> Landed<T> {
         if self.grow_small(node, i, at, value) {
             return Landed::In;
