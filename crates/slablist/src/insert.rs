@@ -58,17 +58,19 @@ impl<T: Copy, P: Probe> Core<T, P> {
     #[inline]
     fn go_down<R: Route<T>>(&mut self, mut node: &mut Node<T>, route: &mut R, value: T) -> Met {
         self.path.clear();
+        let mut first = true;
         loop {
             let kids = match &mut node.kids {
                 Kids::Nodes(kids) => kids,
                 Kids::Slabs(slabs) => {
-                    let met = self.insert_bottom(&node.seps, slabs, route, value);
+                    let met = self.insert_bottom(&node.seps, slabs, route, value, first);
                     node.len += usize::from(matches!(met, Met::Room));
                     return met;
                 }
             };
             let child = route.node(&node.seps, kids);
             self.path.push(child);
+            first &= child == 0;
             let Some(kid) = kids.get_mut(child) else { return Met::Present };
             node = kid;
         }
@@ -81,11 +83,13 @@ impl<T: Copy, P: Probe> Core<T, P> {
         slabs: &mut [Vec<T>],
         route: &mut R,
         value: T,
+        first: bool,
     ) -> Met {
         let i = route.slab(seps, slabs, &mut self.trust);
         let Some(slab) = slabs.get_mut(i) else { return Met::Work(Slot { slab: i, at: 0 }) };
         let Err(at) = route.slot(slab, &mut self.trust) else { return Met::Present };
-        if slab.len() >= self.capacity.min(slab.capacity()) {
+        let has_room = slab.len() < self.capacity.min(slab.capacity());
+        if !has_room || (first && i == 0 && at == 0 && self.is_step(slab.len())) {
             return Met::Work(Slot { slab: i, at });
         }
         slab.insert(at, value);
@@ -130,10 +134,13 @@ impl<T: Copy, P: Probe> Core<T, P> {
     }
 
     fn insert_working(&mut self, node: &mut Node<T>, slot: Slot, value: T, edge: Edge) -> Landed<T> {
-        if node.slabs().is_empty() {
-            return self.insert_first(node, value);
+        match node.slabs().get(slot.slab).map(Vec::len) {
+            None => self.insert_first(node, value),
+            Some(len) if edge.first && slot.slab == 0 && slot.at == 0 && self.is_step(len) => {
+                self.step_front(node, value, edge)
+            }
+            Some(_) => self.overflow(node, slot.slab, slot.at, value, edge),
         }
-        self.overflow(node, slot.slab, slot.at, value, edge)
     }
 
     #[cold]
@@ -183,7 +190,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
 
     /// A node with more children than the fan-out becomes two; at the edges of the list only the new child moves
     /// out, so that rising and falling keys leave full nodes behind.
-    fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
+    pub fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
         let children = node.children();
         if children <= self.fanout {
             return Landed::In;

@@ -32,6 +32,7 @@ mod cursor;
 mod engine;
 mod error;
 mod float;
+mod front;
 mod guess;
 mod insert;
 mod iter;

@@ -36,7 +36,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
 }
 
 /// Moves the end of slab `i` to the beginning of the next.
-fn spill_right<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
+pub(crate) fn spill_right<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
     let Kids::Slabs(slabs) = &mut node.kids else { return };
     let Some([slab, next]) = slabs.get_mut(i..i + 2) else { return };
     let (keep, old) = (slab.len() - moved, next.len());
