@@ -24,6 +24,8 @@ pub(crate) struct Core<T, P> {
     pub probe: P,
     /// In where keys lie: for insertions and removals.
     pub trust: Trust,
+    /// The nodes that an insertion goes to below the root: which child each is of the one before.
+    pub path: Vec<usize>,
     scratch: Vec<T>,
 }
 
@@ -49,6 +51,7 @@ impl<T: Copy, P: Probe> Core<T, P> {
             levels: 1,
             probe,
             trust: Trust::full(),
+            path: Vec::new(),
             scratch: Vec::new(),
         }
     }
@@ -197,6 +200,6 @@ impl<T: Copy, P: Probe> Core<T, P> {
     }
 
     pub fn scratch_bytes(&self) -> usize {
-        self.scratch.capacity() * size_of::<T>()
+        self.scratch.capacity() * size_of::<T>() + self.path.capacity() * size_of::<usize>()
     }
 }

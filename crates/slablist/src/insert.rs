@@ -28,58 +28,118 @@ impl Edge {
     }
 }
 
+/// What the way down came upon.
+enum Met {
+    Present,
+    /// Room: the element is in, and not yet counted.
+    Room,
+    /// More is to be done than to insert it there.
+    Work(Slot),
+}
+
+/// A slab of a bottom node, and where in it.
+#[derive(Clone, Copy)]
+struct Slot {
+    slab: usize,
+    at: usize,
+}
+
 impl<T: Copy, P: Probe> Core<T, P> {
-    pub fn insert<R: Route<T>>(
-        &mut self,
-        node: &mut Node<T>,
-        route: &mut R,
-        value: T,
-        edge: Edge,
-    ) -> Landed<T> {
-        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_bottom(node, route, value, edge) };
-        let child = route.node(&node.seps, kids);
-        let below = edge.below(child, kids.len());
-        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
-        match self.insert(kid, route, value, below) {
-            Landed::Present => Landed::Present,
-            Landed::In => {
-                node.len += 1;
-                Landed::In
-            }
-            Landed::Split(right, sep) => {
-                node.len += 1;
-                make_room(kids, self.fanout + 1);
-                kids.insert(child + 1, right);
-                make_room(&mut node.seps, self.fanout);
-                node.seps.insert(child, sep);
-                let made = if below.first && child == 0 && kids.first().is_some_and(|k| k.children() == 1) {
-                    0
-                } else {
-                    child + 1
-                };
-                self.split_wide(node, made, edge)
-            }
+    /// Inserts where `route` leads, unless an equal element is there.
+    pub fn insert<R: Route<T>>(&mut self, root: &mut Node<T>, route: &mut R, value: T) -> Landed<T> {
+        match self.go_down(root, route, value) {
+            Met::Present => Landed::Present,
+            Met::Room => self.count(root),
+            Met::Work(slot) => self.insert_along(root, 0, slot, value, Edge { first: true, last: true }),
+        }
+    }
+
+    /// Notes the children on the way down, and inserts where there is room. Counts nothing yet: a comparison may panic.
+    #[inline]
+    fn go_down<R: Route<T>>(&mut self, mut node: &mut Node<T>, route: &mut R, value: T) -> Met {
+        self.path.clear();
+        let mut first = true;
+        loop {
+            let kids = match &mut node.kids {
+                Kids::Nodes(kids) => kids,
+                Kids::Slabs(slabs) => {
+                    let met = self.insert_bottom(&node.seps, slabs, route, value, first);
+                    node.len += usize::from(matches!(met, Met::Room));
+                    return met;
+                }
+            };
+            let child = route.node(&node.seps, kids);
+            self.path.push(child);
+            first &= child == 0;
+            let Some(kid) = kids.get_mut(child) else { return Met::Present };
+            node = kid;
         }
     }
 
     #[inline]
     fn insert_bottom<R: Route<T>>(
         &mut self,
-        node: &mut Node<T>,
+        seps: &[T],
+        slabs: &mut [Vec<T>],
         route: &mut R,
+        value: T,
+        first: bool,
+    ) -> Met {
+        let i = route.slab(seps, slabs, &mut self.trust);
+        let Some(slab) = slabs.get_mut(i) else { return Met::Work(Slot { slab: i, at: 0 }) };
+        let Err(at) = route.slot(slab, &mut self.trust) else { return Met::Present };
+        let has_room = slab.len() < self.capacity.min(slab.capacity());
+        if !has_room || (first && i == 0 && at == 0 && self.is_step(slab.len())) {
+            return Met::Work(Slot { slab: i, at });
+        }
+        slab.insert(at, value);
+        Met::Room
+    }
+
+    /// Counts one element more in the nodes above the bottom one that it is in.
+    #[inline]
+    fn count(&self, mut node: &mut Node<T>) -> Landed<T> {
+        for &child in &self.path {
+            node.len += 1;
+            let Kids::Nodes(kids) = &mut node.kids else { break };
+            let Some(kid) = kids.get_mut(child) else { break };
+            node = kid;
+        }
+        Landed::In
+    }
+
+    /// Inserts on the way noted, from this level on, where more is to be done.
+    fn insert_along(
+        &mut self,
+        node: &mut Node<T>,
+        level: usize,
+        slot: Slot,
         value: T,
         edge: Edge,
     ) -> Landed<T> {
-        let Kids::Slabs(slabs) = &mut node.kids else { return Landed::Present };
-        let i = route.slab(&node.seps, slabs, &mut self.trust);
-        let Some(slab) = slabs.get_mut(i) else { return self.insert_first(node, value) };
-        let Err(at) = route.slot(slab, &mut self.trust) else { return Landed::Present };
         node.len += 1;
-        if slab.len() < self.capacity.min(slab.capacity()) {
-            slab.insert(at, value);
-            Landed::In
-        } else {
-            self.overflow(node, i, at, value, edge)
+        let Kids::Nodes(kids) = &mut node.kids else { return self.insert_working(node, slot, value, edge) };
+        let child = self.path.get(level).copied().unwrap_or_default();
+        let below = edge.below(child, kids.len());
+        let Some(kid) = kids.get_mut(child) else { return Landed::Present };
+        let Landed::Split(right, sep) = self.insert_along(kid, level + 1, slot, value, below) else {
+            return Landed::In;
+        };
+        make_room(kids, self.fanout + 1);
+        kids.insert(child + 1, right);
+        make_room(&mut node.seps, self.fanout);
+        node.seps.insert(child, sep);
+        let is_first = below.first && kids.first().is_some_and(|kid| kid.children() == 1);
+        self.split_wide(node, if is_first { 0 } else { child + 1 }, edge)
+    }
+
+    fn insert_working(&mut self, node: &mut Node<T>, slot: Slot, value: T, edge: Edge) -> Landed<T> {
+        match node.slabs().get(slot.slab).map(Vec::len) {
+            None => self.insert_first(node, value),
+            Some(len) if edge.first && slot.slab == 0 && slot.at == 0 && self.is_step(len) => {
+                self.step_front(node, value, edge)
+            }
+            Some(_) => self.overflow(node, slot.slab, slot.at, value, edge),
         }
     }
 
@@ -93,8 +153,6 @@ impl<T: Copy, P: Probe> Core<T, P> {
         Landed::In
     }
 
-    #[cold]
-    #[inline(never)]
     fn overflow(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T, edge: Edge) -> Landed<T> {
         if self.grow_small(node, i, at, value) {
             return Landed::In;
@@ -130,38 +188,9 @@ impl<T: Copy, P: Probe> Core<T, P> {
         true
     }
 
-    /// Makes room in full slab `i`; returns the elements that changed place.
-    fn spill(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> usize {
-        let room = |at: Option<usize>| {
-            let slab = at.and_then(|at| node.slabs().get(at));
-            slab.map_or(0, |slab| self.capacity.saturating_sub(slab.len()))
-        };
-        let (left, right) = (room(i.checked_sub(1)), room(i.checked_add(1)));
-        if left.max(right) < (self.capacity / 8).max(2) {
-            self.split_window(node, i, at, value)
-        } else if right >= left {
-            spill_right(node, i, at, value, right / 2);
-            self.refresh(node, i, i + 1);
-            right / 2
-        } else {
-            spill_left(node, i, at, value, left / 2);
-            self.refresh(node, i - 1, i);
-            left / 2
-        }
-    }
-
-    /// The neighbours are (nearly) full too: spreads them, the slab and the element over one slab more.
-    fn split_window(&mut self, node: &mut Node<T>, i: usize, at: usize, value: T) -> usize {
-        let (from, to) = (i.saturating_sub(1), (i + 2).min(node.children()));
-        let before: usize = node.slabs().iter().take(i).skip(from).map(Vec::len).sum();
-        let count = to - from + 1;
-        let even = |k, total| total / count + usize::from(k < total % count);
-        self.respread(node, (from, to), Some((before + at, value)), count, even)
-    }
-
     /// A node with more children than the fan-out becomes two; at the edges of the list only the new child moves
     /// out, so that rising and falling keys leave full nodes behind.
-    fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
+    pub fn split_wide(&mut self, node: &mut Node<T>, made: usize, edge: Edge) -> Landed<T> {
         let children = node.children();
         if children <= self.fanout {
             return Landed::In;
@@ -178,30 +207,6 @@ impl<T: Copy, P: Probe> Core<T, P> {
         }
         Landed::Split(right, sep)
     }
-}
-
-/// Moves the end of slab `i` to the beginning of the next.
-fn spill_right<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
-    let Kids::Slabs(slabs) = &mut node.kids else { return };
-    let Some([slab, next]) = slabs.get_mut(i..i + 2) else { return };
-    let (keep, old) = (slab.len() - moved, next.len());
-    let (_, tail) = slab.split_at(keep);
-    next.extend_from_slice(tail);
-    next.copy_within(..old, moved);
-    if let Some(front) = next.get_mut(..moved) {
-        front.copy_from_slice(tail);
-    }
-    slab.truncate(keep);
-    if at <= keep { slab.insert(at, value) } else { next.insert(at - keep, value) }
-}
-
-/// Moves the beginning of slab `i` to the end of the one before.
-fn spill_left<T: Copy>(node: &mut Node<T>, i: usize, at: usize, value: T, moved: usize) {
-    let Kids::Slabs(slabs) = &mut node.kids else { return };
-    let Some([previous, slab]) = slabs.get_mut(i - 1..=i) else { return };
-    let old = previous.len();
-    previous.extend(slab.drain(..moved));
-    if at <= moved { previous.insert(old + at, value) } else { slab.insert(at - moved, value) }
 }
 
 impl<T> Node<T> {

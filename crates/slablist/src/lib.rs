@@ -32,6 +32,7 @@ mod cursor;
 mod engine;
 mod error;
 mod float;
+mod front;
 mod guess;
 mod insert;
 mod iter;
@@ -44,6 +45,7 @@ mod remove;
 mod route;
 mod set;
 mod shape;
+mod spill;
 mod tree;
 #[cfg(feature = "usdt")]
 mod usdt;

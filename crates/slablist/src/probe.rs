@@ -9,7 +9,8 @@
 pub enum Work {
     /// A slab is being allocated; ends with [`Event::SlabMade`].
     MakeSlab,
-    /// A full slab gives elements to a neighbour, or to a new slab; ends with [`Event::Spilled`].
+    /// A full slab gives elements to a neighbour, or to a new slab, or the first one what falling keys it has gathered;
+    /// ends with [`Event::Spilled`].
     Spill,
     /// Slabs that fit into fewer are brought together; ends with [`Event::Shifted`].
     Shift,
@@ -34,7 +35,7 @@ pub enum Event {
         /// Slabs in the list now.
         slabs: usize,
     },
-    /// An insertion found its slab full: elements went to a neighbour, or over one slab more.
+    /// An insertion found its slab full, or the first one at a step: elements went to a neighbour, or over one slab more.
     Spilled {
         /// Elements that changed place between slabs.
         moved: usize,

@@ -134,16 +134,11 @@ impl<'a, K: Copy> ByKey<'a, K> {
     }
 }
 
-impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
-    #[inline]
-    fn node(&mut self, seps: &[K], _: &[Node<K>]) -> usize {
-        end(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
-    }
-    #[inline]
-    fn slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
-        if let Some(child) = end(seps, self.key) {
-            return child;
-        }
+/// The searches for keys that are at neither end. They are calls, so that keys at an end get by with few instructions.
+impl<K: Copy + Ord> ByKey<'_, K> {
+    /// The slab of a key that is at neither end of the node.
+    #[inline(never)]
+    fn slab_inside(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
         if !trust.guesses() {
             return lower_bound(seps, self.key);
         }
@@ -154,16 +149,29 @@ impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
         }
         child
     }
+
+    /// The slot of a key that is at neither end of the slab.
+    #[inline(never)]
+    fn slot_inside(&self, slab: &[K], trust: &mut Trust) -> usize {
+        let Some(guess) = self.slot_ahead(slab) else { return lower_bound(slab, self.key) };
+        let at = slot_near(slab, self.key, guess);
+        trust.learn(at.abs_diff(guess) <= NEAR / 2);
+        at
+    }
+}
+
+impl<K: Copy + Ord> Route<K> for ByKey<'_, K> {
+    #[inline]
+    fn node(&mut self, seps: &[K], _: &[Node<K>]) -> usize {
+        end(seps, self.key).unwrap_or_else(|| lower_bound(seps, self.key))
+    }
+    #[inline]
+    fn slab(&mut self, seps: &[K], slabs: &[Vec<K>], trust: &mut Trust) -> usize {
+        end(seps, self.key).unwrap_or_else(|| self.slab_inside(seps, slabs, trust))
+    }
     #[inline]
     fn slot(&self, slab: &[K], trust: &mut Trust) -> Result<usize, usize> {
-        let at = end(slab, self.key).unwrap_or_else(|| match self.slot_ahead(slab) {
-            Some(guess) => {
-                let at = slot_near(slab, self.key, guess);
-                trust.learn(at.abs_diff(guess) <= NEAR / 2);
-                at
-            }
-            None => lower_bound(slab, self.key),
-        });
+        let at = end(slab, self.key).unwrap_or_else(|| self.slot_inside(slab, trust));
         if slab.get(at).is_some_and(|k| k <= self.key) { Ok(at) } else { Err(at) }
     }
 }

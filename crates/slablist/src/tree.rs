@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::engine::Core;
-use crate::insert::{Edge, Landed};
+use crate::insert::Landed;
 use crate::iter::Slabs;
 use crate::node::{Kids, Node};
 use crate::policy::{Decision, ReapPolicy, State};
@@ -127,7 +127,7 @@ impl<T: Copy, R: ReapPolicy, P: Probe> Tree<T, R, P> {
     /// Inserts where `route` leads, unless an equal element is there.
     #[inline]
     pub fn insert(&mut self, mut route: impl Route<T>, value: T) -> bool {
-        match self.core.insert(&mut self.root, &mut route, value, Edge { first: true, last: true }) {
+        match self.core.insert(&mut self.root, &mut route, value) {
             Landed::Present => return false,
             Landed::In => {}
             Landed::Split(right, sep) => self.grow(right, sep),

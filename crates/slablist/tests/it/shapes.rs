@@ -78,10 +78,11 @@ fn runs_leave_full_slabs_and_nodes() {
     (0..n).for_each(|key| _ = up.insert(key));
     let mut down = counted();
     (0..n).rev().for_each(|key| _ = down.insert(key));
+    assert_eq!((up.state().saveable(), up.probe().moved), (0, 0));
+    // The first slab hands on what it has gathered: not every key changes its slab, and none more than once.
+    assert!(down.state().saveable() <= 1 && down.probe().moved < n);
     for set in [&up, &down] {
         set.check().unwrap();
-        assert_eq!(set.state().saveable(), 0);
-        assert_eq!(set.probe().moved, 0);
         assert!(
             cfg!(miri) || set.heap_bytes() as f64 <= 8.3 * n as f64,
             "{}",
