@@ -39,7 +39,7 @@ pub struct Part {
 pub struct Arranged {
     /// pages that were moved
     pub pages: u64,
-    /// files that stay as they were, by the reason
+    /// parts of files that stay where they are, by the reason
     pub left: BTreeMap<String, usize>,
 }
 
@@ -55,31 +55,58 @@ pub fn parts(start: &Start) -> Vec<Part> {
     start.systems.iter().enumerate().map(part).collect()
 }
 
-/// Moves what a start reads, file system by file system. `tell` hears of pages that are dealt with. It ends early, with what is
-/// moved moved, when `stop` is set.
+/// Moves what a start reads, file system by file system, or only that of one of them. `tell` hears of pages that are dealt with.
+/// It ends early, with what is moved moved, when `stop` is set.
 ///
 /// # Errors
-/// No room on a file system, or none that lies better than what is there; a file system that cannot be written.
-pub fn arrange(start: &Start, stop: &AtomicBool, tell: &dyn Fn(u64)) -> Result<Arranged, PrefetchError> {
+/// No room on a file system; one that cannot be written.
+pub fn arrange(
+    start: &Start,
+    on: Option<&Path>,
+    stop: &AtomicBool,
+    tell: &dyn Fn(u64),
+) -> Result<Arranged, PrefetchError> {
     let plan = whole(start);
     let mut done = Arranged::default();
-    for (at, system) in start.systems.iter().enumerate().filter(|(_, system)| left_alone(system).is_none()) {
-        let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == at).collect();
+    for (at, system) in start.systems.iter().enumerate() {
         let place = Path::new(&system.place);
-        let mut donor = room(&plan, at, place)?;
-        for step in steps {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            match give(&mut donor, step) {
-                Ok(pages) => done.pages += pages,
-                Err(error) => *done.left.entry(why(&error)).or_default() += 1,
-            }
-            tell(step.pages.pages());
+        if left_alone(system).is_none() && on.is_none_or(|on| on == place) {
+            arrange_one(&plan, at, place, &mut done, &mut |step| {
+                tell(step.pages.pages());
+                !stop.load(Ordering::Relaxed)
+            })?;
         }
-        donor.settle().map_err(PrefetchError::io("write", place))?;
     }
     Ok(done)
+}
+
+fn arrange_one(
+    plan: &Plan<'_>,
+    system: usize,
+    place: &Path,
+    done: &mut Arranged,
+    go_on: &mut dyn FnMut(&Step<'_>) -> bool,
+) -> Result<(), PrefetchError> {
+    let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
+    let pages = steps.iter().map(|step| step.pages.pages()).sum();
+    let mut donor = Donor::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
+    let pieces = donor.pieces().map_err(PrefetchError::io("look at", place))? as u64;
+    let lying = lying::lying(plan, system);
+    if pieces >= lying.stretches {
+        let why = format!("the free room on {} lies in {pieces} pieces too", place.display());
+        done.left.insert(why, lying.files);
+        return Ok(());
+    }
+    for step in steps {
+        match give(&mut donor, step) {
+            Ok(pages) => done.pages += pages,
+            Err(error) => *done.left.entry(why(&error)).or_default() += 1,
+        }
+        if !go_on(step) {
+            break;
+        }
+    }
+    donor.settle().map_err(PrefetchError::io("write", place))
 }
 
 /// Brings what is known of a program up to date: its files lie elsewhere now.
@@ -99,21 +126,11 @@ fn left_alone(system: &FileSystem) -> Option<String> {
     (!is_mounted(system)).then(|| "another file system is mounted there now".into())
 }
 
-/// Room for all that is read of a file system, which lies better than what is there.
-fn room(plan: &Plan<'_>, system: usize, place: &Path) -> Result<Donor, PrefetchError> {
-    let pages = plan.steps.iter().filter(|step| step.file.system == system).map(|step| step.pages.pages()).sum();
-    let donor = Donor::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
-    let pieces = donor.pieces().map_err(PrefetchError::io("look at", place))? as u64;
-    let stretches = lying::lying(plan, system).stretches;
-    if pieces * 2 > stretches {
-        return Err(PrefetchError::Scattered { place: place.into(), pieces, stretches });
-    }
-    Ok(donor)
-}
-
 fn give(donor: &mut Donor, step: &Step<'_>) -> io::Result<u64> {
     let file = perflab_observe::io::files::open_to_move(Path::new(&step.file.path));
-    let file: File = file.and_then(|file| is_traced(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into()))?;
+    let file: File = file.and_then(|file| {
+        is_traced(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into())
+    })?;
     step.pages.iter().map(|(first, count)| donor.give(&file, first, count)).sum()
 }
 

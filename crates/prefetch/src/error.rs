@@ -66,19 +66,6 @@ pub enum PrefetchError {
         /// the file system: `tmpfs`
         kind: String,
     },
-    /// Free room that lies no better than what would be moved there.
-    #[error(
-        "the free room on {} lies in {pieces} pieces, and what is read in {stretches} stretches already: nothing was moved",
-        place.display()
-    )]
-    Scattered {
-        /// the file system's mount point
-        place: PathBuf,
-        /// of the free room
-        pieces: u64,
-        /// of what is read
-        stretches: u64,
-    },
     /// The program is not there.
     #[error("there is no program `{0}`, neither here nor in PATH")]
     NoProgram(String),

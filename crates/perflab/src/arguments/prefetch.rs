@@ -148,6 +148,9 @@ pub struct Arrange {
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]
     pub policy: PolicyName,
+    /// Only what lies on the file system of this mount point
+    #[arg(long, value_name = "MOUNT")]
+    pub on: Option<PathBuf>,
     /// Do it
     #[arg(long)]
     pub apply: bool,

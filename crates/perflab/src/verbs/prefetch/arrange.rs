@@ -25,7 +25,7 @@ pub fn arrange(context: &Context, store: &Store, wanted: &Arrange) -> anyhow::Re
     let policy = super::policy(wanted.policy);
     let before = parts(&known(store, &program, policy)?);
     if wanted.apply {
-        bring_together(context, store, &program, policy)?;
+        bring_together(context, store, &program, policy, wanted.on.as_deref())?;
     }
     let now = if wanted.apply { parts(&known(store, &program, policy)?) } else { before.clone() };
     context.print(&table(&before, &now))?;
@@ -41,6 +41,7 @@ pub fn bring_together(
     store: &Store,
     program: &Path,
     policy: Policy,
+    on: Option<&Path>,
 ) -> anyhow::Result<()> {
     let start = known(store, program, policy)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -49,7 +50,7 @@ pub fn bring_together(
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let bar = bar(context, start.pages());
-    let done = exchange(&start, &stop, &|pages| bar.inc(pages));
+    let done = exchange(&start, on, &stop, &|pages| bar.inc(pages));
     bar.finish_and_clear();
     let mut all = store.get(program)?;
     look_again(&mut all);
@@ -72,7 +73,7 @@ fn bar(context: &Context, pages: u64) -> ProgressBar {
 
 fn say(context: &Context, done: &Arranged) {
     for (why, files) in &done.left {
-        eprintln!("warning: {files} parts of files stay where they are: {why}");
+        eprintln!("{files} parts of files stay where they are: {why}");
     }
     context.say(format!(
         "{} moved; `perflab prefetch learn` again, for the file system's own blocks are others now",

@@ -11,7 +11,7 @@ use perflab_conduct::settings::{Bench, Knob, UndoJournal, drop_caches, state_dir
 use perflab_conduct::startup::{Cost, DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
-use perflab_observe::io::{IoTracer, Whose, identify};
+use perflab_observe::io::{IoTracer, Mounts, Whose, identify};
 use perflab_prefetch::{Mode, Policy, Store, combine, learn, store};
 use serde_json::json;
 
@@ -59,7 +59,9 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     if of_use && wanted.learn && store.get(&subject.program).is_err() {
         subject.teach(context, &store)?;
         if wanted.arrange {
-            bring_together(context, &store, &subject.program, Policy::Last)?;
+            let mounts = Mounts::read();
+            let disk = mounts.under(&subject.program).map(|mount| mount.place.as_path());
+            bring_together(context, &store, &subject.program, Policy::Last, disk)?;
             subject.teach(context, &store)?;
         }
     }
