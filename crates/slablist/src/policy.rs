@@ -34,7 +34,8 @@ pub enum Decision {
     Leave,
     /// One pass over all slabs: O(n).
     Slabs,
-    /// One pass over the index nodes right above the slabs: O(slabs).
+    /// One pass over the index nodes right above the slabs: O(slabs), and at most one slab's elements moved for each
+    /// node, where slabs that meet are brought together.
     Index,
     /// One step over at most so many neighbouring slabs: O(slabs * capacity), however long the list is.
     Step {
@@ -48,9 +49,10 @@ pub trait ReapPolicy {
     /// The decision for a list in this state. Called once per change: keep it to a few instructions.
     fn decide(&self, state: &State) -> Decision;
 
-    /// Whether a removal brings its slab together with a neighbour once both fit into three quarters of one. If so,
-    /// two neighbours below the same index node always hold more than half a slab together; if not, a slab is freed
-    /// only when it becomes empty. Asked once, when the list is made.
+    /// Whether a removal brings its slab together with a neighbour once both fit into three quarters of one, as do
+    /// slabs that meet where index nodes are brought together. If so, two neighbours below the same index node always
+    /// hold more than half a slab together; if not, a slab is freed only when it becomes empty. Asked once, when the
+    /// list is made.
     fn merges(&self) -> bool {
         true
     }

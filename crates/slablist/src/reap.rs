@@ -36,13 +36,30 @@ impl<T: Copy, P: Probe> Core<T, P> {
     /// Rebuilds the index with full nodes. Returns the bottom nodes saved.
     pub fn reap_index(&mut self, root: &mut Node<T>) -> usize {
         self.probe.begin(Work::Reap { level: 1 });
-        let (examined, mut slabs) = (self.nodes, Vec::with_capacity(self.slabs));
-        std::mem::replace(root, Node::empty()).into_slabs(&mut slabs);
+        let (examined, kids) = (self.nodes, Kids::Slabs(Vec::with_capacity(self.slabs)));
+        let mut all = Node { len: 0, seps: Vec::new(), kids };
+        self.gather(std::mem::replace(root, Node::empty()), &mut all);
+        let Kids::Slabs(slabs) = all.kids else { return 0 };
         let moved = slabs.len();
         *root = self.build(slabs);
         let saved = examined.saturating_sub(self.nodes);
         self.probe.event(Event::Reaped { level: 1, examined, saved, moved });
         saved
+    }
+
+    /// Appends the slabs of `node` to those of `all`, which needs neither separators nor a length. The slabs at the
+    /// ends of two nodes may be thin, and would be neighbours in one: they are brought together first.
+    fn gather(&mut self, node: Node<T>, all: &mut Node<T>) {
+        match node.kids {
+            Kids::Nodes(kids) => kids.into_iter().for_each(|kid| self.gather(kid, all)),
+            Kids::Slabs(mut slabs) => {
+                let seam = all.children();
+                if let Kids::Slabs(before) = &mut all.kids {
+                    before.append(&mut slabs);
+                }
+                self.seam(all, seam);
+            }
+        }
     }
 
     /// An index of full nodes over `slabs`, none of which is empty.

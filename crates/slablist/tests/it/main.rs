@@ -10,6 +10,7 @@ mod fuzz;
 mod list_model;
 mod list_ops;
 mod policies;
+mod seams;
 mod set_model;
 mod set_ops;
 mod shapes;
