@@ -37,8 +37,8 @@ pub struct Part {
 /// What came of arranging.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arranged {
-    /// pages that were moved
-    pub pages: u64,
+    /// bytes that were moved
+    pub bytes: u64,
     /// parts of files that stay where they are, by the reason
     pub left: BTreeMap<String, usize>,
 }
@@ -99,7 +99,7 @@ fn arrange_one(
     }
     for step in steps {
         match give(&mut donor, step) {
-            Ok(pages) => done.pages += pages,
+            Ok(bytes) => done.bytes += bytes,
             Err(error) => *done.left.entry(why(&error)).or_default() += 1,
         }
         if !go_on(step) {

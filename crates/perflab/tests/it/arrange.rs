@@ -25,13 +25,14 @@ impl Apart {
     fn new(test: &str, kind: &'static str) -> Option<Self> {
         let image = Image::of(test, kind)?;
         for file in 0..FILES {
-            let path = image.write(&format!("lib/{file}"), 1);
+            let path = image.write(&format!("lib/{file:02}"), 1);
             fs::write(path, vec![file; PAGES * 4096 - 7]).unwrap();
             rustix::fs::sync();
-            image.write(&format!("between/{file}"), 300);
+            image.write(&format!("lib/between-{file}"), 300);
             rustix::fs::sync();
         }
-        let program = image.script("start", &format!("cat {}/lib/* >/dev/null", image.place().display()));
+        let program =
+            image.script("start", &format!("cat {}/lib/[0-9]* >/dev/null", image.place().display()));
         image.cool();
         let apart = Apart { image, laboratory: Laboratory::new(), program };
         assert_eq!(apart.prefetch(&["learn", "--", &apart.program]).code, Some(0));
@@ -45,15 +46,17 @@ impl Apart {
 
     /// What `arrange` says of the image, and what beside.
     fn arrange(&self, more: &[&str]) -> (Value, String) {
-        let said = self.prefetch(&[&["arrange", &self.program, "--format", "json"], more].concat());
+        let place = self.image.place().display().to_string();
+        // The machine's own programs stay where they lie.
+        let here = ["arrange", &self.program, "--on", &place, "--format", "json"];
+        let said = self.prefetch(&[&here[..], more].concat());
         assert_eq!(said.code, Some(0), "{}", said.err);
         let rows: Vec<Value> = serde_json::from_str(&said.out).unwrap();
-        let place = self.image.place().display().to_string();
         (rows.into_iter().find(|row| row["on"] == *place).unwrap(), said.err)
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        (0..FILES).map(|file| self.image.place().join(format!("lib/{file}"))).collect()
+        (0..FILES).map(|file| self.image.place().join(format!("lib/{file:02}"))).collect()
     }
 
     /// Where each begins, in blocks of the disk.
@@ -74,10 +77,10 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     let places = apart.places();
     let (row, said) = apart.arrange(&[]);
     assert!(said.contains("nothing was moved") && apart.places() == places, "{said}");
-    assert!(row["stretches"].as_u64() >= Some(FILES.into()), "{row}");
+    assert!(row["stretches"].as_u64() >= Some(4), "{row}");
 
     let (row, said) = apart.arrange(&["--apply"]);
-    assert!(row["stretches before"].as_u64() >= Some(FILES.into()), "{row}");
+    assert!(row["stretches before"].as_u64() >= Some(4), "{row}");
     assert_eq!((&row["stretches"], &row["files"]), (&1.into(), &(FILES + 1).into()), "{said}");
     let now = apart.places();
     assert!(now.is_sorted() && now.iter().zip(&places).all(|(now, before)| now != before), "{now:?}");
@@ -92,7 +95,7 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     let told: Vec<Option<u64>> = files.map(|row| row["on disk at"].as_u64()).collect();
     assert_eq!(told, now, "the trace knows where they lie");
     let said = apart.prefetch(&["replay", "--no-start", "--", &apart.program]);
-    assert!(said.err.contains("of 13 files") && !said.err.contains("changed"), "{}", said.err);
+    assert!(said.err.contains("read ahead: 4.") && !said.err.contains("changed"), "{}", said.err);
 }
 
 #[test]
@@ -131,9 +134,10 @@ fn other_file_systems_and_full_ones_are_refused_with_the_reason() {
     let places = full.places();
     let room = rustix::fs::statvfs(full.image.place()).unwrap();
     let filler = fs::File::create(full.image.place().join("filler")).unwrap();
-    let bytes = (room.f_bfree - 200) * room.f_frsize;
+    let bytes = (room.f_bfree - 3000) * room.f_frsize;
     rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
-    let said = full.prefetch(&["arrange", &full.program, "--apply"]);
+    let here = full.image.place().display().to_string();
+    let said = full.prefetch(&["arrange", &full.program, "--on", &here, "--apply"]);
     assert!(said.code != Some(0) && said.err.contains("cannot get room on"), "{}", said.err);
     assert!(said.err.contains("No space left") && full.places() == places, "{}", said.err);
 }

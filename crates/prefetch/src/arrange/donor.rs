@@ -29,6 +29,9 @@ struct Exchange {
 /// Free room, of which the beginning is used up.
 pub(super) struct Donor {
     file: File,
+    /// bytes of a block
+    block: u64,
+    /// bytes
     used: u64,
 }
 
@@ -38,7 +41,9 @@ impl Donor {
         let flags = OFlags::TMPFILE.bits() as i32;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(place)?;
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, pages * PAGE)?;
-        Ok(Donor { file, used: 0 })
+        let block = rustix::fs::fstatvfs(&file)?.f_frsize;
+        let is_part = block > 0 && PAGE.is_multiple_of(block);
+        is_part.then_some(Donor { file, block, used: 0 }).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// In how many pieces its room lies.
@@ -46,25 +51,34 @@ impl Donor {
         Ok(perflab_observe::io::extents(&self.file)?.len())
     }
 
-    /// Gives pages of a file the next room in the donor; how many got it. Holes have no blocks, and stay holes.
+    /// Gives pages of a file the next room in the donor; how many bytes got it. Holes have no blocks, and stay holes.
     pub fn give(&mut self, file: &File, first: u64, count: u64) -> io::Result<u64> {
-        let donor_from = self.used;
-        self.used += count;
-        let donor = self.file.as_raw_fd().cast_unsigned();
+        let (begin, end) = (first * PAGE, ((first + count) * PAGE).min(file.metadata()?.len()));
+        let blocks = end.saturating_sub(begin).div_ceil(self.block);
+        let room = self.used / self.block;
+        self.used += count * PAGE;
         let mut moved = 0;
-        while moved < count {
-            let (from, donor_from, count) = (first + moved, donor_from + moved, count - moved);
-            let mut exchange = Exchange { donor, from, donor_from, count, ..Exchange::default() };
-            // SAFETY: `exchange` is a `struct move_extent`, which outlives the call, and both files are open.
-            let done = unsafe { libc::ioctl(file.as_raw_fd(), MOVE_EXT as _, &raw mut exchange) };
-            moved += exchange.moved;
-            match io::Error::last_os_error() {
-                _ if done >= 0 && exchange.moved > 0 => {}
-                error if done < 0 && error.raw_os_error() != Some(libc::ENODATA) => return Err(error),
-                _ => break,
+        while moved < blocks {
+            match self.exchange(file, begin / self.block + moved, room + moved, blocks - moved) {
+                Ok(0) => break,
+                Ok(more) => moved += more,
+                Err(error) if error.raw_os_error() == Some(libc::ENODATA) => break,
+                Err(error) => return Err(error),
             }
         }
-        Ok(moved)
+        Ok(moved * self.block)
+    }
+
+    /// How many blocks were exchanged.
+    fn exchange(&self, file: &File, from: u64, donor_from: u64, count: u64) -> io::Result<u64> {
+        let donor = self.file.as_raw_fd().cast_unsigned();
+        let mut exchange = Exchange { donor, from, donor_from, count, ..Exchange::default() };
+        // SAFETY: `exchange` is a `struct move_extent`, which outlives the call, and both files are open.
+        let done = unsafe { libc::ioctl(file.as_raw_fd(), MOVE_EXT as _, &raw mut exchange) };
+        match io::Error::last_os_error() {
+            error if done < 0 && exchange.moved == 0 => Err(error),
+            _ => Ok(exchange.moved),
+        }
     }
 
     /// Waits until everything that was moved lies on the disk.

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::Bytes;
-use perflab_model::io::PAGE;
 use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts};
 use perflab_prefetch::{Policy, Start, Store, combine};
 use perflab_present::table::{Cell, Column, Grid};
@@ -77,7 +76,7 @@ fn say(context: &Context, done: &Arranged) {
     }
     context.say(format!(
         "{} moved; `perflab prefetch learn` again, for the file system's own blocks are others now",
-        Bytes(done.pages * PAGE)
+        Bytes(done.bytes)
     ));
 }
 
