@@ -116,7 +116,7 @@ fn application(name: String, ways: BTreeMap<Way, Measured<'_>>) -> Application {
 fn rank(way: &Way) -> (usize, bool, usize) {
     let place = |all: &[&str], one: &str| all.iter().position(|name| *name == one).unwrap_or(all.len());
     let caches = place(&["3", "1", "warm"], &way.caches);
-    (caches, way.own, place(&["none", "async", "sync", "staged"], &way.prefetch))
+    (caches, way.own, place(&["none", "async", "sync", "staged", "arranged"], &way.prefetch))
 }
 
 fn starts(way: Way, measured: &Measured<'_>) -> Option<Starts> {

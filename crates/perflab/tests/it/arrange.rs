@@ -78,6 +78,8 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     let (row, said) = apart.arrange(&[]);
     assert!(said.contains("nothing was moved") && apart.places() == places, "{said}");
     assert!(row["stretches"].as_u64() >= Some(4), "{row}");
+    let said = apart.prefetch(&["arrange", &apart.program, "--on", "/nowhere", "--apply"]);
+    assert!(said.code == Some(2) && said.err.contains("it reads from /"), "{}", said.err);
 
     let (row, said) = apart.arrange(&["--apply"]);
     assert!(row["stretches before"].as_u64() >= Some(4), "{row}");

@@ -1,6 +1,6 @@
 //! `perflab prefetch arrange`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::arguments::prefetch::Arrange;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 
 const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
@@ -23,6 +23,12 @@ pub fn arrange(context: &Context, store: &Store, wanted: &Arrange) -> anyhow::Re
     let program = super::show::named(&wanted.program);
     let policy = super::policy(wanted.policy);
     let before = parts(&known(store, &program, policy)?);
+    let elsewhere = |on: &&PathBuf| before.iter().all(|part| Path::new(&part.place) != on.as_path());
+    if let Some(on) = wanted.on.as_ref().filter(elsewhere) {
+        let places: Vec<&str> = before.iter().map(|part| part.place.as_str()).collect();
+        let message = format!("nothing that it reads lies on the file system of {}", on.display());
+        return Err(Usage::new(message, format!("it reads from {}", places.join(", "))).into());
+    }
     if wanted.apply {
         bring_together(context, store, &program, policy, wanted.on.as_deref())?;
     }
