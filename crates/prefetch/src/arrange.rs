@@ -4,6 +4,7 @@
 
 mod donor;
 mod lying;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::donor::Donor;
 pub use self::lying::Lying;
+use self::wanted::wanted;
 use crate::PrefetchError;
-use crate::plan::{Order, Plan, Step, plan};
+use crate::plan::{Plan, Step};
 use crate::replay::{is_mounted, is_traced};
 use crate::trace::{FileSystem, Known, Start};
 
@@ -45,7 +47,7 @@ pub struct Arranged {
 
 /// How what a start reads lies on its file systems.
 pub fn parts(start: &Start) -> Vec<Part> {
-    let plan = whole(start);
+    let plan = wanted(start);
     let part = |(at, system): (usize, &FileSystem)| Part {
         place: system.place.clone(),
         kind: system.kind.clone(),
@@ -66,7 +68,7 @@ pub fn arrange(
     stop: &AtomicBool,
     tell: &dyn Fn(u64),
 ) -> Result<Arranged, PrefetchError> {
-    let plan = whole(start);
+    let plan = wanted(start);
     let mut done = Arranged::default();
     for (at, system) in start.systems.iter().enumerate() {
         let place = Path::new(&system.place);
@@ -112,11 +114,6 @@ fn arrange_one(
 /// Brings what is known of a program up to date: its files lie elsewhere now.
 pub fn look_again(known: &mut Known) {
     lying::look_again(known);
-}
-
-/// Everything, in the order in which it is needed.
-fn whole(start: &Start) -> Plan<'_> {
-    plan(start, Order::Access, u64::MAX)
 }
 
 fn left_alone(system: &FileSystem) -> Option<String> {
