@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::Bytes;
 use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts};
 use perflab_prefetch::{Policy, Start, Store, combine};
 use perflab_present::table::{Cell, Column, Grid};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::arguments::prefetch::Arrange;
 use crate::context::Context;
@@ -49,19 +50,28 @@ pub fn bring_together(
     on: Option<&Path>,
 ) -> anyhow::Result<()> {
     let start = known(store, program, policy)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
     let bar = bar(context, start.pages());
-    let done = exchange(&start, on, &stop, &|pages| bar.inc(pages));
+    let (done, stopped) = listening(|stop| exchange(&start, on, stop, &|pages| bar.inc(pages)))?;
     bar.finish_and_clear();
     let mut all = store.get(program)?;
     look_again(&mut all);
     store.replace(program, &all)?;
     say(context, &done?);
+    if stopped {
+        bail!("stopped: what was moved is moved, and the rest lies where it lay");
+    }
     Ok(())
+}
+
+/// Lets `work` hear of a wish to stop; whether there was one. A second one ends the process, and so does each one afterwards.
+fn listening<T>(work: impl FnOnce(&AtomicBool) -> T) -> anyhow::Result<(T, bool)> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    let done = work(&stop);
+    Ok((done, stop.swap(true, Ordering::Relaxed)))
 }
 
 fn known(store: &Store, program: &Path, policy: Policy) -> anyhow::Result<Start> {
