@@ -7,8 +7,6 @@
 //! As root: `cargo bench -p perflab-observe --bench io -- [ROUNDS] [-- COMMAND...]`; without a command, a Python that imports
 //! what it has.
 
-#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
-
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,6 +36,8 @@ const WAYS: [(Way, &str); 5] = [
     (Way::Strace, "strace -f"),
 ];
 
+type Surprise = Box<dyn std::error::Error>;
+
 /// What one start took.
 #[derive(Clone, Copy)]
 struct Took {
@@ -47,7 +47,7 @@ struct Took {
     lost: u64,
 }
 
-fn main() {
+fn main() -> Result<(), Surprise> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let rounds = words.first().and_then(|word| word.parse().ok()).unwrap_or(11_usize);
     let given = words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect::<Vec<_>>();
@@ -57,7 +57,7 @@ fn main() {
     for round in 0..=rounds {
         for turn in 0..WAYS.len() {
             let at = (turn + round) % WAYS.len();
-            let took = once(WAYS[at].0, &command);
+            let took = once(WAYS[at].0, &command)?;
             // The first round fills what only a first one fills.
             if round > 0 {
                 taken[at].extend(took);
@@ -76,6 +76,7 @@ fn main() {
             (cpu / alone.1 - 1.0) * 100.0
         );
     }
+    Ok(())
 }
 
 /// The median of wall times, and the mean of CPU times: the kernel tells those of children in hundredths of a second, cut off
@@ -88,54 +89,57 @@ fn middle(all: &[Took]) -> (f64, f64) {
 }
 
 /// One cold start; none where the peer is not installed.
-fn once(way: Way, command: &[String]) -> Option<Took> {
+fn once(way: Way, command: &[String]) -> Result<Option<Took>, Surprise> {
     rustix::fs::sync();
-    std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+    std::fs::write("/proc/sys/vm/drop_caches", "3")?;
     std::thread::sleep(Duration::from_millis(300));
-    let tracer = (way == Way::Traced).then(|| IoTracer::start(Whose::Children).unwrap());
-    let follower = (way == Way::Followed).then(|| Follower::prepare().unwrap());
-    let mut words: Vec<String> = match way {
-        Way::Alone | Way::Traced | Way::Followed => Vec::new(),
-        Way::Perf => {
-            ["perf", "record", "-q", "-o", "/dev/null", "-e", EVENTS, "--"].map(String::from).to_vec()
-        }
-        Way::Strace => {
-            ["strace", "-f", "-o", "/dev/null", "-e", "trace=file,read,mmap"].map(String::from).to_vec()
-        }
-    };
-    words.extend(command.iter().cloned());
-    let before = children();
-    let mut child = standing(&words);
-    let following = follower.map(|follower| follower.follow(child.id()).unwrap());
+    let tracer = (way == Way::Traced).then(|| IoTracer::start(Whose::Children)).transpose()?;
+    let follower = (way == Way::Followed).then(Follower::prepare).transpose()?;
+    let words: Vec<String> =
+        way.peer().iter().map(|word| (*word).into()).chain(command.iter().cloned()).collect();
+    let before = children()?;
+    let mut child = standing(&words)?;
+    let following = follower.map(|follower| follower.follow(child.id())).transpose()?;
     let begun = Instant::now();
-    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
-    let status = child.wait().unwrap();
+    kill_process(Pid::from_child(&child), Signal::CONT)?;
+    let status = child.wait()?;
     let wall = begun.elapsed();
     if status.code() == Some(127) {
-        return None;
+        return Ok(None);
     }
     assert!(status.success(), "{words:?}: {status}");
-    let cpu = children() - before;
-    let followed = following.map(|following| following.stop().unwrap());
-    let recording = tracer.map(|tracer| tracer.stop().unwrap()).or(followed).unwrap_or_default();
+    let cpu = children()? - before;
+    let followed = following.map(|following| following.stop()).transpose()?;
+    let recording = tracer.map(|tracer| tracer.stop()).transpose()?.or(followed).unwrap_or_default();
     let own = Duration::from(Nanos(recording.told.cost.0));
-    Some(Took { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.told.lost })
+    Ok(Some(Took { wall, cpu: cpu + own, events: recording.events.len(), lost: recording.told.lost }))
+}
+
+impl Way {
+    /// What is written before the command.
+    fn peer(self) -> &'static [&'static str] {
+        match self {
+            Way::Alone | Way::Traced | Way::Followed => &[],
+            Way::Perf => &["perf", "record", "-q", "-o", "/dev/null", "-e", EVENTS, "--"],
+            Way::Strace => &["strace", "-f", "-o", "/dev/null", "-e", "trace=file,read,mmap"],
+        }
+    }
 }
 
 /// A process that becomes the command when it may go on.
-fn standing(words: &[String]) -> Child {
+fn standing(words: &[String]) -> Result<Child, Surprise> {
     let mut start = Command::new("sh");
     start.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).args(words);
-    let child = start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    waitpid(Some(Pid::from_child(&child)), WaitOptions::UNTRACED).unwrap();
-    child
+    let child = start.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    waitpid(Some(Pid::from_child(&child)), WaitOptions::UNTRACED)?;
+    Ok(child)
 }
 
 /// CPU time of all children that have ended.
-fn children() -> Duration {
-    let usage = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let numbers: Vec<u64> =
-        usage.rsplit_once(')').unwrap().1.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+fn children() -> Result<Duration, Surprise> {
+    let usage = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, numbers) = usage.rsplit_once(')').ok_or("no name in /proc/self/stat")?;
+    let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     // cutime and cstime, columns 16 and 17; the state, column 3, is no number.
-    Duration::from_millis((numbers[12] + numbers[13]) * 10)
+    Ok(Duration::from_millis((numbers[12] + numbers[13]) * 10))
 }

@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::donor::Donor;
-pub use self::lying::Lying;
+pub use self::lying::{Lying, look_again};
 use self::wanted::wanted;
 use crate::PrefetchError;
 use crate::plan::{Plan, Step};
 use crate::replay::{is_mounted, is_traced};
-use crate::trace::{FileSystem, Known, Start};
+use crate::trace::{FileSystem, Start};
 
 /// What can exchange blocks.
 const ABLE: &str = "ext4";
@@ -109,11 +109,6 @@ fn arrange_one(
         }
     }
     donor.settle().map_err(PrefetchError::io("write", place))
-}
-
-/// Brings what is known of a program up to date: its files lie elsewhere now.
-pub fn look_again(known: &mut Known) {
-    lying::look_again(known);
 }
 
 fn left_alone(system: &FileSystem) -> Option<String> {

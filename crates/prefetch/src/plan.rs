@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use perflab_model::io::{PAGE, Runs};
 
+pub(crate) use self::stretch::NEAR;
 use crate::trace::{Mark, Start, TracedFile};
 
 /// In which order files are read.

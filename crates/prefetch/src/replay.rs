@@ -100,6 +100,7 @@ pub(crate) fn is_mounted(system: &FileSystem) -> bool {
     mounted(system).is_some()
 }
 
+/// The same with what its disk does; a file system that is another one is noted.
 fn here(system: &FileSystem, mounts: &Mounts, done: &mut Replayed) -> Option<Here> {
     let device = mounted(system);
     if device.is_none() {

@@ -175,7 +175,7 @@ impl Inside {
 
     fn mount(&self) -> Result<(), InsideError> {
         let work = self.disk.join("work");
-        for folder in [&self.root, &work, &self.upper()] {
+        for folder in [&self.root, &work] {
             fs::create_dir_all(folder).map_err(copying(folder, folder))?;
         }
         let options = format!("lowerdir=/,upperdir={},workdir={}", self.upper().display(), work.display());

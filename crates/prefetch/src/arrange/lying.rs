@@ -4,11 +4,8 @@ use std::path::Path;
 
 use perflab_model::io::{IoFile, PAGE};
 
-use crate::plan::{Plan, Step};
+use crate::plan::{NEAR, Plan, Step};
 use crate::trace::Known;
-
-/// Bytes that pass below the head in the time of a seek.
-const NEAR: u64 = 256 << 10;
 
 /// How the steps of a plan lie on one file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,8 +60,8 @@ fn stretches(parts: &[(u64, u64)]) -> u64 {
     count
 }
 
-/// Looks where the files of a trace lie now: nothing else of it changes.
-pub(super) fn look_again(known: &mut Known) {
+/// Brings what is known of a program up to date: its files lie elsewhere now. Nothing else of it changes.
+pub fn look_again(known: &mut Known) {
     for file in known.starts.iter_mut().flat_map(|start| &mut start.files) {
         let Some(now) = perflab_observe::io::look(Path::new(&file.path)) else { continue };
         if now.inode == file.inode {

@@ -7,7 +7,7 @@ use perflab_model::io::PAGE;
 use super::Piece;
 
 /// Bytes that pass below the head in the time of a seek: what lies nearer than that belongs to the same stretch.
-const NEAR: u64 = 256 << 10;
+pub(crate) const NEAR: u64 = 256 << 10;
 /// Bytes of a stretch at most, so that the beginning of a large library does not bring all of it before anything else. At
 /// 60 MB/s a tenth of a second.
 const LONGEST: u64 = 8 << 20;
