@@ -12,6 +12,7 @@ mod manifest;
 mod quantities;
 mod shipped;
 mod sides;
+mod signals;
 mod verbs;
 
 use std::process::ExitCode;

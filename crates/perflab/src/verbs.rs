@@ -12,6 +12,7 @@ pub mod import;
 pub mod io;
 pub mod kernel;
 pub mod laboratory;
+pub mod meanwhile;
 pub mod plan;
 pub mod prefetch;
 pub mod recording;

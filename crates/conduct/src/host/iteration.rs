@@ -51,6 +51,8 @@ fn attempt(
     let mut environment: Vec<(String, String)> =
         case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     environment.extend(traces::variable(station, index, definition));
+    // A perflab that the workload starts keeps its promises where they are found again, whatever its HOME is.
+    environment.push(("PERFLAB_STATE".into(), station.host.state.display().to_string()));
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let tracing = io::start(station.manifest)?;

@@ -1,6 +1,6 @@
 //! File systems that are mounted here, and the disks below them (`/proc/self/mountinfo`, `/sys/dev/block`).
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -127,11 +127,25 @@ pub fn is_disk(device: Device) -> bool {
 
 /// Whether a disk turns: then the order of reads matters more than their number at a time.
 pub fn rotates(device: Device) -> Option<bool> {
+    Some(fs::read_to_string(queue(device, "rotational")?).ok()?.trim() == "1")
+}
+
+/// The file that says how many KiB the kernel reads around what is touched on a file system: its disk's, or its own (btrfs).
+pub fn read_ahead(mount: &Mount) -> Option<PathBuf> {
+    if mount.kind != "btrfs" {
+        return queue(disk(mount)?, "read_ahead_kb");
+    }
+    let digits = super::uuid(&File::open(&mount.place).ok()?)?;
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part).unwrap_or_default());
+    let path = format!("/sys/fs/btrfs/{}/bdi/read_ahead_kb", parts.join("-"));
+    Some(path.into())
+}
+
+/// The file of a setting of a disk's queue, which of a partition is its disk's.
+pub fn queue(device: Device, setting: &str) -> Option<PathBuf> {
     let base = PathBuf::from(format!("/sys/dev/block/{device}"));
-    // A partition's queue is its disk's.
-    let read = |path: &str| fs::read_to_string(base.join(path)).ok();
-    let text = read("queue/rotational").or_else(|| read("../queue/rotational"))?;
-    Some(text.trim() == "1")
+    let places = ["queue", "../queue"].map(|folder| base.join(folder).join(setting));
+    places.into_iter().find(|place| place.exists())
 }
 
 #[cfg(test)]

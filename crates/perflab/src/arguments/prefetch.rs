@@ -41,6 +41,9 @@ Examples:
   perflab prefetch learn --cold -- python3 -c 'import json'
   perflab prefetch replay -- python3 -c 'import json'
 
+--fine pays where each byte costs: on flash, and on a disk that turns once `perflab prefetch arrange` has brought together
+what is read.
+
 As root every page is traced as it comes, with the file systems' own blocks. Without, what is in memory of
 your own files afterwards is taken for what was read: pages that others brought count too.
 The latest three starts are remembered; `replay --policy` says how they become one.")]
@@ -48,6 +51,10 @@ pub struct Learn {
     /// Drop the page cache, names and inodes first (as root): only what is read can be learnt
     #[arg(long)]
     pub cold: bool,
+    /// Have the kernel read 16 KiB around what is touched on the program's disk meanwhile, in place of 128 or more (as
+    /// root): what is only read along is not remembered. The start takes longer, once
+    #[arg(long)]
+    pub fine: bool,
     /// How long a start is traced; the program runs on
     #[arg(long = "for", value_name = "TIME", default_value = "15s")]
     pub duration: String,
@@ -133,7 +140,7 @@ pub struct Show {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  perflab prefetch learn --cold -- python3 -c 'import json'
+  perflab prefetch learn --cold --fine -- python3 -c 'import json'
   perflab prefetch arrange python3
   perflab prefetch arrange python3 --apply
 

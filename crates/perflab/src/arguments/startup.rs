@@ -43,6 +43,9 @@ pub struct Startup {
     /// What reads ahead where --prefetch says `reader`: a command of another maker's
     #[arg(long, value_name = "COMMAND")]
     pub reader: Option<String>,
+    /// Learn finely what is read ahead, as `prefetch learn --fine` does
+    #[arg(long)]
+    pub fine: bool,
     /// How often each way is measured
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub runs: u32,
@@ -115,6 +118,9 @@ pub struct StartOnce {
     /// Trace it and remember what it read, unless that is known
     #[arg(long)]
     pub learn: bool,
+    /// When it is learnt: finely, as `prefetch learn --fine` does
+    #[arg(long, requires = "learn")]
+    pub fine: bool,
     /// When it is learnt: bring together on the disk what it reads, and learn again
     #[arg(long, requires = "learn")]
     pub arrange: bool,

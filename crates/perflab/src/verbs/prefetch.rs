@@ -2,6 +2,7 @@
 
 mod arrange;
 mod daemon;
+mod fine;
 mod known;
 mod learn;
 mod replay;
@@ -16,6 +17,7 @@ use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
 
 pub use arrange::bring_together;
+pub use fine::finely;
 pub use known::known;
 pub use replay::{Reading, Rules, half_of_free, prepare};
 

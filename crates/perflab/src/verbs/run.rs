@@ -12,7 +12,7 @@ use crate::arguments;
 use crate::consume::{Enough, Progress, Recording, feed};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
-use crate::{manifest, shipped};
+use crate::{manifest, shipped, signals};
 
 /// Runs a study and shows what came out.
 pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
@@ -98,10 +98,7 @@ pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
 /// ^C once stops cleanly; twice ends the process, and the next start undoes what is left.
 pub fn stop_on_interrupt() -> anyhow::Result<Stop> {
     let stop = Stop::new();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, stop.flag())?;
-        signal_hook::flag::register(signal, stop.flag())?;
-    }
+    signals::note(&stop.flag())?;
     Ok(stop)
 }
 
@@ -131,6 +128,8 @@ pub fn carry_out(
         (source.join(), broken)
     });
     let recorded = recording.finish();
+    // What was cut off may have been a perflab with settings of its own.
+    undo_leftovers(context);
     let status = outcome.map_err(|_| anyhow::anyhow!("the measuring thread panicked: please report this"))?;
     if let Some(error) = broken {
         return Err(error.context("the run was stopped, and its settings undone"));

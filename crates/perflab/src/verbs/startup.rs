@@ -28,7 +28,7 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         );
     }
     if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
-        subject.teach(context, &perflab_prefetch::Store::locate(None))?;
+        subject.teach(context, &perflab_prefetch::Store::locate(None), wanted.fine)?;
     }
     let written = Written {
         verb: "startup",

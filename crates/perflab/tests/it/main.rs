@@ -11,6 +11,7 @@ mod daemon;
 mod documents;
 mod emulated;
 mod filesystems;
+mod fine;
 mod flame;
 mod guests;
 mod history;

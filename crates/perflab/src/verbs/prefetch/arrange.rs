@@ -1,8 +1,6 @@
 //! `perflab prefetch arrange`
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -10,12 +8,11 @@ use perflab_model::Bytes;
 use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts};
 use perflab_prefetch::{Policy, Start, Store, combine};
 use perflab_present::table::{Cell, Column, Grid};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use crate::arguments::prefetch::Arrange;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::signals::listening;
 
 const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
@@ -61,17 +58,6 @@ pub fn bring_together(
         bail!("stopped: what was moved is moved, and the rest lies where it lay");
     }
     Ok(())
-}
-
-/// Lets `work` hear of a wish to stop; whether there was one. A second one ends the process, and so does each one afterwards.
-fn listening<T>(work: impl FnOnce(&AtomicBool) -> T) -> anyhow::Result<(T, bool)> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    let done = work(&stop);
-    Ok((done, stop.swap(true, Ordering::Relaxed)))
 }
 
 fn known(store: &Store, program: &Path, policy: Policy) -> anyhow::Result<Start> {

@@ -1,7 +1,8 @@
 //! `perflab prefetch learn`
 
 use std::ffi::OsString;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -11,11 +12,13 @@ use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
 use perflab_prefetch::residency::Seen;
 use perflab_prefetch::{Start, Store, store};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::arguments::prefetch::Learn;
 use crate::context::Context;
 use crate::exit::Usage;
 use crate::quantities;
+use crate::signals::listening;
 
 /// How often a program without tracing is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
@@ -29,7 +32,13 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     if wanted.cold {
         drop_caches(&context.root, 3)?;
     }
-    let (status, start) = learn_once(context, &wanted.command, limit)?;
+    let learning = |stop: &AtomicBool| {
+        let _finely = wanted.fine.then(|| super::finely(context, &program)).transpose()?;
+        learn_once(context, &wanted.command, limit, stop)
+    };
+    let (learnt, _) = listening(learning)?;
+    let (mut child, start) = learnt?;
+    let status = child.wait()?;
     if !status.success() {
         context.say(format!("the program ended with {status}: its start is not remembered"));
         return Ok(super::code(status));
@@ -52,23 +61,28 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     Ok(super::code(status))
 }
 
-/// Runs a command to its end; what it read in the first `limit` of it.
-pub fn learn_once(
+/// A program, and what it read.
+type Learnt = (Child, Result<Start, perflab_prefetch::PrefetchError>);
+
+/// Starts a command; what it read in the first `limit` of it. A wish to stop is passed on to it.
+fn learn_once(
     context: &Context,
     command: &[OsString],
     limit: Nanos,
-) -> anyhow::Result<(ExitStatus, Result<Start, perflab_prefetch::PrefetchError>)> {
+    stop: &AtomicBool,
+) -> anyhow::Result<Learnt> {
     let tracer = IoTracer::start(Whose::Children);
     let mut child = spawn(command)?;
     let tracer = match tracer {
         Ok(tracer) => tracer,
         Err(error) => {
             context.say(format!("{error}"));
-            let seen = glance(&mut child, limit)?;
-            return Ok((child.wait()?, seen.start()));
+            let mut seen = Seen::default();
+            watch(&mut child, limit, stop, |child| seen.look(child.id()))?;
+            return Ok((child, seen.start()));
         }
     };
-    watch(&mut child, limit, || ())?;
+    watch(&mut child, limit, stop, |_| ())?;
     let mut recording = tracer.stop()?;
     identify(&mut recording);
     for missing in &recording.told.missing {
@@ -77,7 +91,7 @@ pub fn learn_once(
     if recording.told.lost > 0 {
         context.say(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
     }
-    Ok((child.wait()?, perflab_prefetch::learn(&recording)))
+    Ok((child, perflab_prefetch::learn(&recording)))
 }
 
 fn spawn(command: &[OsString]) -> anyhow::Result<Child> {
@@ -85,17 +99,20 @@ fn spawn(command: &[OsString]) -> anyhow::Result<Child> {
     Command::new(word).args(rest).spawn().with_context(|| format!("cannot start {}", word.display()))
 }
 
-fn glance(child: &mut Child, limit: Nanos) -> anyhow::Result<Seen> {
-    let (mut seen, pid) = (Seen::default(), child.id());
-    watch(child, limit, || seen.look(pid))?;
-    Ok(seen)
-}
-
 /// Waits for the end of a program, or of a time; calls `meanwhile` all the time.
-fn watch(child: &mut Child, limit: Nanos, mut meanwhile: impl FnMut()) -> anyhow::Result<()> {
+fn watch(
+    child: &mut Child,
+    limit: Nanos,
+    stop: &AtomicBool,
+    mut meanwhile: impl FnMut(&Child),
+) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from(limit);
     while child.try_wait()?.is_none() && Instant::now() < end {
-        meanwhile();
+        if stop.load(Ordering::Relaxed) {
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+            return Ok(());
+        }
+        meanwhile(child);
         std::thread::sleep(GLANCE);
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use perflab_analyze::io::by_file;
-use perflab_conduct::settings::{Bench, Knob, UndoJournal, drop_caches, state_directory};
+use perflab_conduct::settings::{Knob, drop_caches};
 use perflab_conduct::startup::{Cost, DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
@@ -20,34 +20,27 @@ use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
 use crate::exit::{Exit, NeverStarted, Usage};
 use crate::quantities;
-use crate::verbs::prefetch::{Reading, bring_together};
+use crate::verbs::meanwhile::Meanwhile;
+use crate::verbs::prefetch::{Reading, bring_together, finely};
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Measures one start, while the kernel counts waiting for disks, where it may be told to.
 pub fn once(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
-    let bench = accounting(context);
-    let measured = measure(context, wanted);
-    if let Some((_, failed)) = bench.map(Bench::undo) {
-        failed.iter().for_each(|error| eprintln!("warning: {error}"));
-    }
-    measured
+    let _counting = accounting(context);
+    measure(context, wanted)
 }
 
-/// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14. What it was is written to
-/// the journal of settings first, and put back afterwards or at the next start of perflab.
-fn accounting(context: &Context) -> Option<Bench> {
-    let id = format!("start-{}-{}", std::process::id(), perflab_observe::monotonic_now().0);
-    let boot = perflab_observe::boot_id(&context.root);
-    let mut bench = Bench::new(UndoJournal::new(&state_directory(), &id, &boot));
+/// Lets the kernel count how long threads wait for disks, which it does not by itself since 5.14.
+fn accounting(context: &Context) -> Option<Meanwhile> {
     let knob = Knob::File {
         name: "sysctl kernel.task_delayacct".into(),
         path: context.root.path("/proc/sys/kernel/task_delayacct"),
         value: "1".into(),
     };
     // Who may not is told nothing of waiting, and of everything else.
-    rustix::process::geteuid().is_root().then(|| bench.set(&[knob]).is_ok().then_some(bench))?
+    rustix::process::geteuid().is_root().then(|| Meanwhile::set(context, &[knob]).ok())?
 }
 
 fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
@@ -57,12 +50,12 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let mode = mode(wanted.prefetch);
     let of_use = mode.is_some() || wanted.caches == Caches::Warm;
     if of_use && wanted.learn && store.get(&subject.program).is_err() {
-        subject.teach(context, &store)?;
+        subject.teach(context, &store, wanted.fine)?;
         if wanted.arrange {
             let mounts = Mounts::read();
             let disk = mounts.under(&subject.program).map(|mount| mount.place.as_path());
             bring_together(context, &store, &subject.program, Policy::Last, disk)?;
-            subject.teach(context, &store)?;
+            subject.teach(context, &store, wanted.fine)?;
         }
     }
     let known = |mode| reading(context, &store, &subject.program, mode);
@@ -219,11 +212,13 @@ impl Subject {
         start(&self.command, &self.until, self.limit, disk_of(&self.program), beside)
     }
 
-    /// The start that learns: cold, traced, remembered.
-    pub fn teach(&self, context: &Context, store: &Store) -> anyhow::Result<()> {
+    /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.
+    pub fn teach(&self, context: &Context, store: &Store, fine: bool) -> anyhow::Result<()> {
         drop_caches(&context.root, 3)?;
+        let finely = fine.then(|| finely(context, &self.program)).transpose()?;
         let tracer = IoTracer::start(Whose::Children)?;
         let started = self.start(|| ())?;
+        drop(finely);
         let mut recording = tracer.stop()?;
         if let Some(failure) = started.failure {
             eprint!("{}", started.output);

@@ -1,0 +1,30 @@
+//! Learning finely: the kernel brings pages around each one that is touched, and no trace tells later which of them were
+//! needed. With less brought around, fewer of them are remembered that were not.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use perflab_conduct::settings::Knob;
+use perflab_observe::io::{Mounts, mounts};
+
+use crate::context::Context;
+use crate::exit::Usage;
+use crate::verbs::meanwhile::Meanwhile;
+
+/// KiB that come with a page that is touched: half of the gaps that reading ahead fills anyway. With less each page
+/// would be a request, and a start from a disk that turns would take minutes.
+const AROUND: u64 = 16;
+
+/// Has the kernel read less around what is touched on a program's disk, until what is returned is dropped.
+pub fn finely(context: &Context, program: &Path) -> anyhow::Result<Meanwhile> {
+    let mounts = Mounts::read();
+    let path = mounts.under(program).and_then(mounts::read_ahead).ok_or_else(|| {
+        let message = format!("--fine: {} lies on no disk whose read-ahead can be set", program.display());
+        Usage::new(message, "learn without --fine")
+    })?;
+    let now: Option<u64> = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+    let knob = Knob::File { name: path.display().to_string(), path: path.clone(), value: AROUND.to_string() };
+    let knobs = if now.is_some_and(|now| now <= AROUND) { vec![] } else { vec![knob] };
+    Meanwhile::set(context, &knobs).context("--fine turns read-ahead down, which needs root")
+}

@@ -1,0 +1,143 @@
+//! `perflab prefetch learn --fine`: what is touched alone is remembered, and the disk's read-ahead is what it was afterwards,
+//! however that ends.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use perflab_observe::io::{Mounts, mounts};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::image::{Image, script};
+use crate::laboratory::{Laboratory, Said, said, skip};
+
+const PAGES: usize = 2048;
+/// A page of each 512 KiB of a file of 8 MiB.
+const TOUCH: &str = "import mmap, sys\nfile = open(sys.argv[1])\n\
+                     map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n\
+                     sum(map[at] for at in range(262144, len(map), 524288))";
+const TOUCHED: u64 = 16;
+
+struct Bench {
+    image: Image,
+    laboratory: Laboratory,
+}
+
+impl Bench {
+    fn new(test: &str, kind: &'static str) -> Option<Self> {
+        if Command::new("python3").arg("--version").output().is_err() {
+            skip(test, "python3 is missing");
+            return None;
+        }
+        Some(Bench { image: Image::of(test, kind)?, laboratory: Laboratory::new() })
+    }
+
+    /// KiB that are read around what is touched there.
+    fn around(&self) -> String {
+        fs::read_to_string(self.setting()).unwrap().trim().to_owned()
+    }
+
+    fn setting(&self) -> PathBuf {
+        let mounts = Mounts::read();
+        mounts.under(&self.image.place()).and_then(mounts::read_ahead).unwrap()
+    }
+
+    /// Learns a script; what was printed, and how many pages of `data` are remembered.
+    fn learn(&self, program: &str, fine: &[&str]) -> (Said, u64) {
+        self.image.cool();
+        let store = self.laboratory.path(&format!("store{}", fine.len())).display().to_string();
+        let learn = ["prefetch", "--store", &store, "learn"];
+        let learnt = self.laboratory.good(&[&learn[..], fine, &["--", program]].concat());
+        let show = ["prefetch", "--store", &store, "show", program, "--format", "json"];
+        let rows: Vec<Value> = serde_json::from_str(&self.laboratory.good(&show).out).unwrap();
+        let data = rows.iter().find(|row| row["file"].as_str().unwrap().ends_with("/data")).unwrap();
+        (learnt, data["data"].as_u64().unwrap() / 4096)
+    }
+
+    /// A program that goes on, learnt finely, from the moment at which little is read around.
+    fn learning(&self) -> Child {
+        let program = self.image.script("goes-on", "exec sleep 30");
+        let mut learn = self.laboratory.command(&["prefetch", "learn", "--fine", "--", &program]);
+        let learn = learn.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        while self.around() != "16" {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        learn
+    }
+}
+
+#[test]
+fn what_is_touched_alone_is_remembered() {
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let Some(bench) = Bench::new("what_is_touched_alone_is_remembered", kind) else { return };
+        let data = bench.image.write("data", PAGES).display().to_string();
+        let python = bench.laboratory.path("touch.py");
+        fs::write(&python, TOUCH).unwrap();
+        let text = format!("cat {}\nexec python3 {} {data}", bench.setting().display(), python.display());
+        let program = bench.image.script("start", &text);
+        let before = bench.around();
+        let (coarsely, around) = bench.learn(&program, &[]);
+        let (finely, touched) = bench.learn(&program, &["--fine"]);
+        assert_eq!((coarsely.out.trim(), finely.out.trim()), (&*before, "16"), "{kind}");
+        assert!((TOUCHED..=4 * TOUCHED).contains(&touched), "{kind}: {touched} pages finely");
+        assert!(around >= 4 * touched, "{kind}: {around} pages as the kernel reads, {touched} finely");
+        assert_eq!(bench.around(), before, "{kind}");
+    }
+}
+
+#[test]
+fn who_stops_it_finds_the_disk_as_it_was() {
+    let Some(bench) = Bench::new("who_stops_it_finds_the_disk_as_it_was", "ext4") else { return };
+    let before = bench.around();
+    let learn = bench.learning();
+    kill_process(Pid::from_child(&learn), Signal::TERM).unwrap();
+    let ended = said(learn.wait_with_output().unwrap());
+    assert_eq!((ended.code, bench.around()), (Some(128 + 15), before.clone()), "{}", ended.err);
+    assert!(ended.err.contains("its start is not remembered"), "{}", ended.err);
+
+    let mut learn = bench.learning();
+    learn.kill().unwrap();
+    learn.wait().unwrap();
+    assert_eq!(bench.around(), "16", "nobody could put it back");
+    let undone = bench.laboratory.good(&["undo"]);
+    assert!(undone.err.contains("read_ahead_kb = ") && bench.around() == before, "{}", undone.err);
+}
+
+/// A workload has a HOME of its own, on a disk that goes with the run: what a perflab there has changed is put back nevertheless.
+#[test]
+fn what_a_workload_left_changed_is_put_back_at_the_end_of_its_run() {
+    let test = "what_a_workload_left_changed_is_put_back_at_the_end_of_its_run";
+    let Some(bench) = Bench::new(test, "ext4") else { return };
+    let before = bench.around();
+    let program = bench.image.script("goes-on", "exec sleep 20");
+    let script = format!(
+        "{{{{ perflab }}}} prefetch learn --fine -- {program} & for i in $(seq 600); do sleep 0.1; \
+         test $(cat {}) = 16 && break; done; kill -9 $!; echo speed 1",
+        bench.setting().display()
+    );
+    bench.laboratory.workload(
+        "cut-off",
+        "environment = { HOME = \"{{ scratch }}\" }\nneeds = { scratch = true }",
+        &script,
+    );
+    let study =
+        bench.laboratory.study("cut.toml", "run = { iterations = 1, warmup = 0 }\n[workload.cut-off]");
+    let mut run = bench.laboratory.command(&["run", &study, "--no-report"]);
+    let ran =
+        said(run.env_remove("PERFLAB_STATE").env("HOME", bench.laboratory.home.path()).output().unwrap());
+    assert!(ran.err.contains("put back 1 of its settings"), "{}", ran.err);
+    assert_eq!((ran.code, bench.around()), (Some(0), before), "{}", ran.err);
+}
+
+#[test]
+fn a_program_in_memory_lies_on_no_disk() {
+    let (laboratory, memory) = (Laboratory::new(), tempfile::tempdir_in("/dev/shm").unwrap());
+    let program = script(&memory.path().join("start"), "echo started");
+    let said = laboratory.run(&["prefetch", "learn", "--fine", "--", &program]);
+    assert_eq!((said.code, &*said.out), (Some(2), ""), "{}", said.err);
+    assert!(said.err.contains("lies on no disk whose read-ahead can be set"), "{}", said.err);
+}
