@@ -17,7 +17,7 @@ use perflab_workload::Catalogue;
 /// What the command line chose among the study's possibilities.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
-    /// `--set factor=level`: only that level of that factor.
+    /// `--set factor=level`: only that level of that factor, or those of them that are named.
     pub set: Vec<(String, String)>,
     /// `--only WORKLOAD`: only that workload of the study.
     pub only: Option<String>,
@@ -62,8 +62,12 @@ pub fn plan(
 pub fn narrowed(study: &Study, choices: &Choices) -> Result<Study, Vec<Problem>> {
     let mut study = study.clone();
     let mut problems = Vec::new();
+    let mut kept: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for (factor, level) in &choices.set {
-        problems.extend(keep_level(&mut study, factor, level));
+        kept.entry(factor).or_default().push(level);
+    }
+    for (factor, levels) in kept {
+        problems.extend(keep_levels(&mut study, factor, &levels));
     }
     if let Some(only) = &choices.only {
         problems.extend(keep_workload(&mut study, only));
@@ -71,7 +75,7 @@ pub fn narrowed(study: &Study, choices: &Choices) -> Result<Study, Vec<Problem>>
     if problems.is_empty() { Ok(study) } else { Err(problems) }
 }
 
-fn keep_level(study: &mut Study, factor: &str, level: &str) -> Option<Problem> {
+fn keep_levels(study: &mut Study, factor: &str, levels: &[&str]) -> Option<Problem> {
     let known: Vec<String> = study.factor.keys().cloned().collect();
     let Some(found) = study.factor.get_mut(factor) else {
         let hint = perflab_model::nearest::hint(factor, known.iter().map(String::as_str));
@@ -80,11 +84,13 @@ fn keep_level(study: &mut Study, factor: &str, level: &str) -> Option<Problem> {
         );
     };
     let names: Vec<String> = found.levels.iter().map(|level| level.name.clone()).collect();
-    found.levels.retain(|candidate| candidate.name == level);
-    let hint = perflab_model::nearest::hint(level, names.iter().map(String::as_str));
-    let key = format!("factor.{factor}.levels");
-    let problem = Problem::new(key, format!("`--set`: there is no level `{level}`")).hint(hint);
-    found.levels.is_empty().then_some(problem)
+    let unknown = levels.iter().find(|level| !names.iter().any(|name| name == *level));
+    found.levels.retain(|candidate| levels.contains(&candidate.name.as_str()));
+    unknown.map(|level| {
+        let hint = perflab_model::nearest::hint(level, names.iter().map(String::as_str));
+        let key = format!("factor.{factor}.levels");
+        Problem::new(key, format!("`--set`: there is no level `{level}`")).hint(hint)
+    })
 }
 
 fn keep_workload(study: &mut Study, only: &str) -> Option<Problem> {

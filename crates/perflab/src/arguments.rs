@@ -168,7 +168,7 @@ pub struct Run {
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
     pub label: Option<String>,
-    /// Keep one level of a factor: `--set pages=huge` (comma-separated or repeated)
+    /// Keep one level of a factor, or several: `--set pages=huge`, `--set cpus=1,cpus=4` (or repeated)
     #[arg(long, value_name = "FACTOR=LEVEL", value_delimiter = ',')]
     pub set: Vec<String>,
     /// Only this workload of the study

@@ -67,9 +67,15 @@ fn set_and_only_narrow_the_study() {
     choices.only = Some("memory-bandwidth".into());
     let plan = planned(STUDY, &choices).unwrap();
     assert_eq!(plan.cases.len(), 2);
+    choices.set.push(("pages".into(), "ordinary".into()));
+    let plan = planned(STUDY, &choices).unwrap();
+    assert_eq!(
+        (plan.cases.len(), plan.factors["pages"].clone()),
+        (4, vec!["ordinary".into(), "huge".into()])
+    );
     choices.only = Some("memory-bandwith".into());
     assert!(planned(STUDY, &choices).unwrap_err().contains("did you mean `memory-bandwidth`?"));
-    choices.set = vec![("pages".into(), "hug".into())];
+    choices.set = vec![("pages".into(), "huge".into()), ("pages".into(), "hug".into())];
     assert!(planned(STUDY, &choices).unwrap_err().contains("there is no level `hug`; did you mean `huge`?"));
 }
 

@@ -89,7 +89,7 @@ pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
         Some((factor, level)) => Ok((factor.trim().to_owned(), level.trim().to_owned())),
         None => Err(Usage::new(
             format!("`--set {text}` is not FACTOR=LEVEL"),
-            "write, for example, --set pages=huge",
+            "write, for example, --set pages=huge, or --set cpus=1,cpus=4 for two levels of one factor",
         )),
     };
     texts.iter().map(pair).collect()
