@@ -3,7 +3,7 @@
 
 mod stretch;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashSet;
 

@@ -4,7 +4,7 @@ use crate::trace::Source;
 const MIB: u64 = 256;
 
 /// A file in pieces of (first page, pages, turn, MiB on the disk).
-fn file(inode: u64, pieces: &[(u64, u64, u32, u64)]) -> TracedFile {
+pub(crate) fn file(inode: u64, pieces: &[(u64, u64, u32, u64)]) -> TracedFile {
     let marks: Vec<Mark> = pieces
         .iter()
         .map(|(page, _, turn, place)| Mark { page: *page, turn: *turn, place: Some(place << 20) })
