@@ -1,5 +1,6 @@
 //! Exit codes, for scripts. They are part of the interface: documented in `--help` and the book.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use perflab_archive::ArchiveError;
@@ -68,6 +69,9 @@ pub fn of(error: &anyhow::Error) -> Exit {
     }
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
+        Some(ConductError::Setting { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+            Exit::Refused
+        }
         _ if refused_by_a_machine(error) || refused_by_the_kernel(error) => Exit::Refused,
         _ if error.is::<DaemonError>() || error.is::<InsideError>() => Exit::Refused,
         _ if error.is::<perflab_observe::io::IoError>() => Exit::Refused,

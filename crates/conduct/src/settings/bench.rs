@@ -74,12 +74,24 @@ impl Bench {
         if same(&from, value) {
             return Ok(None);
         }
-        let failed = |source| ConductError::Setting { action: "write", path: path.into(), source };
-        fs::write(path, value).map_err(failed)?;
+        if let Err(source) = fs::write(path, value) {
+            self.keep_as_it_was(name, path);
+            return Err(ConductError::Setting { action: "write", path: path.into(), source });
+        }
         if let Some(held) = self.inforce.get_mut(name) {
             held.value = value.into();
         }
         Ok(Some(Change { setting: name.into(), from, to: value.into() }))
+    }
+
+    /// What could not be changed, and is what it was, needs no undoing.
+    fn keep_as_it_was(&mut self, name: &str, path: &Path) {
+        let unchanged = |held: &&InForce| current(path).is_ok_and(|now| same(&now, &held.value));
+        if let Some(promise) = self.inforce.get(name).filter(unchanged).map(|held| held.promise)
+            && self.journal.settle(promise).is_ok()
+        {
+            self.inforce.shift_remove(name);
+        }
     }
 
     fn switch(

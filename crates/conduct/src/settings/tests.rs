@@ -53,6 +53,18 @@ fn a_setting_that_is_already_so_is_not_touched() {
 }
 
 #[test]
+fn what_cannot_be_set_needs_no_undoing() {
+    let home = tempfile::tempdir().unwrap();
+    let swappiness = file(home.path(), "swappiness", "60");
+    let mut bench = bench(home.path());
+    let refused = bench.set(&[knob(&swappiness, "10"), knob(Path::new("/proc/version"), "7")]);
+    assert!(refused.unwrap_err().to_string().contains("/proc/version"));
+    let (undone, failed) = bench.undo();
+    assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
+    assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 0);
+}
+
+#[test]
 fn commands_undo_the_old_level_before_the_new_one() {
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::image::{Image, script};
-use crate::laboratory::{Laboratory, Said, is_root, skip};
+use crate::laboratory::{Laboratory, Said, as_nobody, is_root, skip};
 
 const ON_DISKS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
@@ -333,18 +333,9 @@ fn no_file_is_read_ahead_that_its_user_could_not_open() {
     }
     assert!(Command::new("chmod").args(["-R", "a+rX"]).arg(&store).status().unwrap().success());
     image.cool();
-    let binary = tempfile::tempdir_in("/dev/shm").unwrap();
-    let open = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
-    fs::set_permissions(binary.path(), open(0o755)).unwrap();
-    let copy = binary.path().join("perflab");
-    fs::copy(env!("CARGO_BIN_EXE_perflab"), &copy).unwrap();
-    fs::set_permissions(&copy, open(0o755)).unwrap();
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(&copy)
-        .args(["prefetch", "--store"]);
-    command.arg(&store).args(["replay", "--mode", "sync", "--no-start", "--", &program]).current_dir("/");
+    let (_binary, mut command) = as_nobody();
+    command.args(["prefetch", "--store"]).arg(&store);
+    command.args(["replay", "--mode", "sync", "--no-start", "--", &program]);
     let said = crate::laboratory::said(command.output().unwrap());
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.err.contains("1 files have changed, are gone, or may not be opened"), "{}", said.err);

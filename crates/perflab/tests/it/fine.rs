@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::image::{Image, script};
-use crate::laboratory::{Laboratory, Said, said, skip};
+use crate::laboratory::{Laboratory, Said, as_nobody, said, skip};
 
 const PAGES: usize = 2048;
 /// A page of each 512 KiB of a file of 8 MiB.
@@ -105,6 +105,19 @@ fn who_stops_it_finds_the_disk_as_it_was() {
     assert_eq!(bench.around(), "16", "nobody could put it back");
     let undone = bench.laboratory.good(&["undo"]);
     assert!(undone.err.contains("read_ahead_kb = ") && bench.around() == before, "{}", undone.err);
+}
+
+#[test]
+fn who_may_not_set_it_is_told_what_that_needs() {
+    let test = "who_may_not_set_it_is_told_what_that_needs";
+    let Some(bench) = Bench::new(test, "ext4") else { return };
+    let program = bench.image.script("start", "echo started");
+    let (folder, mut command) = as_nobody();
+    let said = said(command.args(["prefetch", "learn", "--fine", "--", &program]).output().unwrap());
+    assert_eq!((said.code, &*said.out), (Some(3), ""), "{}", said.err);
+    let wanted = said.err.contains("which needs root") && said.err.contains("read_ahead_kb");
+    assert!(wanted && !said.err.contains("warning"), "{}", said.err);
+    assert_eq!(fs::read_dir(folder.path().join("state")).unwrap().count(), 0, "nothing is left to be undone");
 }
 
 /// A workload has a HOME of its own, on a disk that goes with the run: what a perflab there has changed is put back nevertheless.

@@ -1,7 +1,8 @@
 //! A laboratory of the test's own: an archive, a state directory and workloads in a temporary folder.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Says visibly that a test did not run; fails where everything is required.
@@ -12,6 +13,19 @@ pub fn skip(test: &str, reason: &str) {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// perflab as nobody runs it: a copy where they may come, which goes with its folder. State and archive lie there, too.
+pub fn as_nobody() -> (tempfile::TempDir, Command) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let open = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+    let copy = folder.path().join("perflab");
+    fs::copy(env!("CARGO_BIN_EXE_perflab"), &copy).unwrap();
+    [folder.path(), &copy].into_iter().for_each(open);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).current_dir("/");
+    command.env("PERFLAB_STATE", folder.path().join("state")).env("PERFLAB_ARCHIVE", folder.path());
+    (folder, command)
 }
 
 pub struct Laboratory {
