@@ -4,7 +4,6 @@
 //!
 //! Bare is QEMU with the same machine and an initramfs that holds one program of 24 bytes, which powers off at once:
 //! once with the kernel's own habits, once with the words that perflab gives its guests' kernels.
-#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use std::fs;
 use std::io::Read;
@@ -12,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use anyhow::{Context as _, ensure};
 use perflab_conduct::init::Work;
 use perflab_conduct::initramfs::Cpio;
 use perflab_conduct::machine::boot::Surroundings;
@@ -35,13 +35,13 @@ const PLAIN: &str = "console=ttyS0 panic=-1 no_timer_check";
 /// and what perflab says besides.
 const SAME: &str = "console=ttyS0 panic=-1 no_timer_check cryptomgr.notests";
 
-fn bare(machine: &Machine, folder: &Path, append: &str) -> f64 {
+fn bare(machine: &Machine, folder: &Path, append: &str) -> anyhow::Result<f64> {
     let initramfs = folder.join("bare");
-    let mut archive = Cpio::new(fs::File::create(&initramfs).unwrap());
-    archive.device(Path::new("/dev/console"), 5, 1).unwrap();
-    archive.file(Path::new("/init"), &tiny::program(POWER_OFF)).unwrap();
-    archive.finish().unwrap();
-    let accelerator = machine.accelerator.choose().unwrap().accelerator;
+    let mut archive = Cpio::new(fs::File::create(&initramfs)?);
+    archive.device(Path::new("/dev/console"), 5, 1)?;
+    archive.file(Path::new("/init"), &tiny::program(POWER_OFF))?;
+    archive.finish()?;
+    let accelerator = machine.accelerator.choose()?.accelerator;
     let model = if accelerator.to_string() == "kvm" { "host" } else { "max" };
     let words = "-nodefaults -no-user-config -display none -no-reboot -machine q35 -m 512 -smp 1";
     let begun = Instant::now();
@@ -56,22 +56,22 @@ fn bare(machine: &Machine, folder: &Path, append: &str) -> f64 {
         .arg(&initramfs)
         .args(["-append", append])
         .stdin(Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
-    begun.elapsed().as_secs_f64()
+        .status()?;
+    ensure!(status.success(), "QEMU ended with {status}");
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 /// Seconds until the agent greets.
-fn ready(machine: &Machine, folder: &Path) -> (f64, Guest) {
+fn ready(machine: &Machine, folder: &Path) -> anyhow::Result<(f64, Guest)> {
     let stop = Stop::new();
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
     let around = Surroundings { perflab, logs: folder, work: Work::Agent, stays: false, stop: &stop };
     let begun = Instant::now();
-    let guest = boot(machine, &around).unwrap();
-    let mut stream = fs::File::from(guest.channel().unwrap().reading);
+    let guest = boot(machine, &around)?;
+    let mut stream = fs::File::from(guest.channel()?.reading);
     let mut first = [0];
-    stream.read_exact(&mut first).unwrap();
-    (begun.elapsed().as_secs_f64(), guest)
+    stream.read_exact(&mut first)?;
+    Ok((begun.elapsed().as_secs_f64(), guest))
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -79,22 +79,20 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-fn main() {
-    let kernel = kernel::find("debian-cloud", None).expect("run `perflab kernel fetch debian-cloud` first");
+fn main() -> anyhow::Result<()> {
+    let kernel =
+        kernel::find("debian-cloud", None).context("run `perflab kernel fetch debian-cloud` first")?;
     let root = RootKind::Bare { programs: Vec::new() };
     let machine = |name: String| Machine { root: root.clone(), ..Machine::new(name, kernel.clone()) };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir()?;
     let one = machine("bench".into());
-    println!(
-        "{}: {}",
-        one.accelerator.choose().unwrap().accelerator,
-        one.accelerator.choose().unwrap().because
-    );
+    let chosen = one.accelerator.choose()?;
+    println!("{}: {}", chosen.accelerator, chosen.because);
     let (mut bares, mut same, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        bares.push(bare(&one, folder.path(), PLAIN));
-        same.push(bare(&one, folder.path(), SAME));
-        ours.push(ready(&one, folder.path()).0);
+        bares.push(bare(&one, folder.path(), PLAIN)?);
+        same.push(bare(&one, folder.path(), SAME)?);
+        ours.push(ready(&one, folder.path())?.0);
     }
     println!("bare boot to power off   {bares:.2?}");
     println!("the same, perflab's words {same:.2?}");
@@ -103,12 +101,15 @@ fn main() {
     println!("medians: {bare:.2} s, {same:.2} s, {ours:.2} s");
     println!("ratio to bare {:.2}, to bare with the same words {:.2}", ours / bare, ours / same);
     let begun = Instant::now();
-    let guests: Vec<Guest> = std::thread::scope(|scope| {
+    let guests = std::thread::scope(|scope| {
         let (machine, folder) = (&machine, folder.path());
         let all: Vec<_> =
-            (0..4).map(|n| scope.spawn(move || ready(&machine(format!("bench{n}")), folder).1)).collect();
-        all.into_iter().map(|one| one.join().unwrap()).collect()
-    });
+            (0..4).map(|n| scope.spawn(move || ready(&machine(format!("bench{n}")), folder))).collect();
+        let ended = all.into_iter().filter_map(|one| one.join().ok());
+        ended.map(|ready| Ok(ready?.1)).collect::<anyhow::Result<Vec<Guest>>>()
+    })?;
+    ensure!(guests.len() == 4, "a guest's thread panicked");
     println!("four at once: all ready after {:.2} s", begun.elapsed().as_secs_f64());
     drop(guests);
+    Ok(())
 }

@@ -3,10 +3,9 @@
 //!
 //! `cargo bench -p perflab --bench many_runs`
 
-#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
-
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 mod told;
@@ -16,29 +15,32 @@ const RUNS: usize = 50;
 const METRICS: usize = 2_000;
 const ROUNDS: usize = 3;
 
-fn main() {
+fn main() -> anyhow::Result<()> {
     for values in [1, 10] {
-        let home = tempfile::tempdir().unwrap();
+        let home = tempfile::tempdir()?;
         let archive = home.path().join("archive");
-        (0..RUNS).for_each(|run| import(home.path(), &archive, run, values));
-        let ids = ids(&archive);
-        let told = |what: &str, arguments: &[&str]| {
-            let rounds: Vec<_> = (0..ROUNDS).map(|_| timed(perflab(&archive).args(arguments))).collect();
+        (0..RUNS).try_for_each(|run| import(home.path(), &archive, run, values))?;
+        let ids = ids(&archive)?;
+        let told = |what: &str, arguments: &[&str]| -> anyhow::Result<()> {
+            let round = |_| timed(perflab(&archive).args(arguments));
+            let rounds: Vec<_> = (0..ROUNDS).map(round).collect::<Result<_, _>>()?;
             let seconds = median(rounds.iter().map(|told| told.seconds).collect());
             let peak = rounds.iter().map(|told| told.peak_mib).fold(0.0, f64::max);
             println!(
                 "{RUNS} runs x {METRICS} metrics x {values} values, {what}: {seconds:.2} s, {peak:.0} MiB"
             );
+            Ok(())
         };
         let all: Vec<&str> = std::iter::once("compare").chain(ids.iter().map(String::as_str)).collect();
-        told("one against 49", &all);
-        told("half against half", &["compare", "even", "odd"]);
-        told("half against half, --style mmtests", &["compare", "even", "odd", "--style", "mmtests"]);
-        told("history of one metric", &["history", "metric-0"]);
+        told("one against 49", &all)?;
+        told("half against half", &["compare", "even", "odd"])?;
+        told("half against half, --style mmtests", &["compare", "even", "odd", "--style", "mmtests"])?;
+        told("history of one metric", &["history", "metric-0"])?;
     }
+    Ok(())
 }
 
-fn import(home: &Path, archive: &Path, run: usize, values: usize) {
+fn import(home: &Path, archive: &Path, run: usize, values: usize) -> anyhow::Result<()> {
     let mut state = 88_172_645_463_325_252 + run as u64;
     let mut value = || {
         state ^= state << 13;
@@ -50,15 +52,14 @@ fn import(home: &Path, archive: &Path, run: usize, values: usize) {
         .map(|metric| (format!("bench.metric-{metric}"), (0..values).map(|_| value()).collect()))
         .collect();
     let file = home.join("matrix.json");
-    fs::write(&file, serde_json::to_vec(&matrix).unwrap()).unwrap();
+    fs::write(&file, serde_json::to_vec(&matrix)?)?;
     let label = if run.is_multiple_of(2) { "even" } else { "odd" };
-    timed(perflab(archive).arg("import").arg(&file).args(["--kind", "lkp-stats", "--label", label]));
+    timed(perflab(archive).arg("import").arg(&file).args(["--kind", "lkp-stats", "--label", label])).map(drop)
 }
 
-fn ids(archive: &Path) -> Vec<String> {
-    let runs = fs::read_dir(archive.join("runs")).unwrap();
-    let mut ids: Vec<String> =
-        runs.map(|run| run.unwrap().file_name().to_string_lossy().into_owned()).collect();
+fn ids(archive: &Path) -> io::Result<Vec<String>> {
+    let name = |run: io::Result<fs::DirEntry>| Ok(run?.file_name().to_string_lossy().into_owned());
+    let mut ids = fs::read_dir(archive.join("runs"))?.map(name).collect::<io::Result<Vec<String>>>()?;
     ids.sort();
-    ids
+    Ok(ids)
 }

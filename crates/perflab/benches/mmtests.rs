@@ -5,8 +5,6 @@
 //! modules at hand, compare-mmtests.pl prints its table of the same logs, and the ratio is told: its time over ours for
 //! import and table together. Times are of the clock, medians of five; those in brackets are of the processors.
 
-#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +19,12 @@ const EXECUTIONS: u64 = 5_000;
 const RUNS: [&str; 2] = ["base-vanilla", "patch-v1"];
 const ROUNDS: usize = 5;
 
-fn main() {
-    let temporary = tempfile::tempdir().unwrap();
+fn main() -> anyhow::Result<()> {
+    let temporary = tempfile::tempdir()?;
     let kept = std::env::args().skip_while(|argument| argument != "--keep").nth(1);
     let home = kept.map_or(temporary.path().to_owned(), PathBuf::from);
-    RUNS.iter().zip(0..).for_each(|(run, seed)| generate(&home.join("logs").join(run), seed));
-    let ours = ours(&home);
+    RUNS.iter().zip(0..).try_for_each(|(run, seed)| generate(&home.join("logs").join(run), seed))?;
+    let ours = ours(&home)?;
     match std::env::var_os("MMTESTS").map(|mmtests| theirs(Path::new(&mmtests), &home.join("logs"))) {
         Some(Some(theirs)) => {
             println!("compare-mmtests.pl: {theirs:.2} s");
@@ -37,21 +35,25 @@ fn main() {
         Some(None) => println!("SKIP compare-mmtests.pl: it failed"),
         None => println!("SKIP compare-mmtests.pl: MMTESTS names no checkout"),
     }
+    Ok(())
 }
 
 /// What importing and printing costs, for each table.
-fn ours(home: &Path) -> [(&'static str, f64); 2] {
+fn ours(home: &Path) -> anyhow::Result<[(&'static str, f64); 2]> {
     let archive = home.join("archive");
     let import = || {
         let _ = fs::remove_dir_all(&archive);
         timed(perflab(&archive).arg("import").arg(home.join("logs")))
     };
-    let import = told("import of two runs", (0..ROUNDS).map(|_| import()).collect());
-    let table = |name: &'static str, style: &str| {
-        let compare = || timed(perflab(&archive).arg("compare").args(RUNS).args(["--style", style]));
-        (name, import + told(name, (0..ROUNDS).map(|_| compare()).collect()))
+    let rounds = |round: &dyn Fn() -> anyhow::Result<Told>| {
+        (0..ROUNDS).map(|_| round()).collect::<anyhow::Result<Vec<Told>>>()
     };
-    [table("table", "perflab"), table("table of --style mmtests", "mmtests")]
+    let import = told("import of two runs", rounds(&import)?);
+    let table = |name: &'static str, style: &str| -> anyhow::Result<_> {
+        let compare = || timed(perflab(&archive).arg("compare").args(RUNS).args(["--style", style]));
+        Ok((name, import + told(name, rounds(&compare)?)))
+    };
+    Ok([table("table", "perflab")?, table("table of --style mmtests", "mmtests")?])
 }
 
 /// Prints the medians; gives that of the clock.
@@ -63,12 +65,12 @@ fn told(what: &str, rounds: Vec<Told>) -> f64 {
 }
 
 /// A run's logs; values scatter by a few percent.
-fn generate(run: &Path, seed: u64) {
+fn generate(run: &Path, seed: u64) -> anyhow::Result<()> {
     let logs = run.join("iter-0/hackbench-process-pipes/logs");
-    fs::create_dir_all(&logs).unwrap();
+    fs::create_dir_all(&logs)?;
     let bench = "hackbench-process-pipes";
     let stamps = format!("test begin :: {bench} 1700000001\ntest end :: {bench} 1700009999 0\n");
-    fs::write(run.join("iter-0/tests-timestamp"), stamps).unwrap();
+    fs::write(run.join("iter-0/tests-timestamp"), stamps)?;
     let mut state = 88_172_645_463_325_252 + seed;
     for groups in 1..=GROUPS {
         let mut text = String::new();
@@ -77,11 +79,11 @@ fn generate(run: &Path, seed: u64) {
             state ^= state >> 7;
             state ^= state << 17;
             let time = groups as f64 * (0.1 + (state % 1_000) as f64 / 1e5);
-            writeln!(text, "# Running 'sched/messaging' benchmark:\n\n     Total time: {time:.3} [sec]")
-                .unwrap();
+            writeln!(text, "# Running 'sched/messaging' benchmark:\n\n     Total time: {time:.3} [sec]")?;
         }
-        fs::write(logs.join(format!("hackbench-{groups}")), text).unwrap();
+        fs::write(logs.join(format!("hackbench-{groups}")), text)?;
     }
+    Ok(())
 }
 
 fn theirs(mmtests: &Path, logs: &Path) -> Option<f64> {

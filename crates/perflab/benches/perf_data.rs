@@ -6,44 +6,44 @@
 //! flamegraph.pl; `$PERFLAB_INFERNO` one with inferno-collapse-perf and inferno-flamegraph. What is not there is
 //! said to be left out. Interleaved; medians of CPU time (user and system, children included).
 
-#![expect(clippy::unwrap_used, reason = "a bench may die of a surprise")]
-
 mod told;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::ensure;
 use told::{children, median};
 
 const ROUNDS: usize = 3;
 const PERFLAB: &str = env!("CARGO_BIN_EXE_perflab");
 
-fn main() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = std::env::var_os("PERFLAB_PERF_DATA").map_or_else(|| recorded(folder.path()), PathBuf::from);
-    conversion(&data, folder.path());
-    recording(folder.path());
+fn main() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let given = std::env::var_os("PERFLAB_PERF_DATA").map(PathBuf::from);
+    let data = given.map_or_else(|| recorded(folder.path()), Ok)?;
+    conversion(&data, folder.path())?;
+    recording(folder.path())
 }
 
 /// CPU seconds of a shell's command; it must succeed.
-fn cost(script: &str, folder: &Path) -> f64 {
-    let before = children();
+fn cost(script: &str, folder: &Path) -> anyhow::Result<f64> {
+    let before = children()?;
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).current_dir(folder).env("PERFLAB_ARCHIVE", folder.join("archive"));
-    let ended = shell.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    assert!(ended.success(), "{script}");
-    children() - before
+    let ended = shell.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    ensure!(ended.success(), "{script}: {ended}");
+    Ok(children()? - before)
 }
 
-fn recorded(folder: &Path) -> PathBuf {
+fn recorded(folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("perf.data");
     let script = "perf record -q -F 19999 -a -g -m 4096 -o perf.data -- hackbench -g 10 -l 1500";
-    println!("recording: {script}: {:.1} s of CPU", cost(script, folder));
-    path
+    println!("recording: {script}: {:.1} s of CPU", cost(script, folder)?);
+    Ok(path)
 }
 
-fn conversion(data: &Path, folder: &Path) {
-    let data = data.canonicalize().unwrap();
+fn conversion(data: &Path, folder: &Path) -> anyhow::Result<()> {
+    let data = data.canonicalize()?;
     let data = data.display();
     let steps = [
         format!("flame import {data} --label bench"),
@@ -66,28 +66,30 @@ fn conversion(data: &Path, folder: &Path) {
     }
     let mut costs = vec![Vec::new(); arms.len()];
     for _ in 0..ROUNDS {
-        arms.iter().zip(&mut costs).for_each(|((_, script), costs)| costs.push(cost(script, folder)));
+        for ((_, script), costs) in arms.iter().zip(&mut costs) {
+            costs.push(cost(script, folder)?);
+        }
     }
     let medians: Vec<f64> = costs.into_iter().map(median).collect();
-    println!("{}", samples(folder));
+    println!("{}", samples(folder)?);
     for ((name, _), median_cost) in arms.iter().zip(&medians) {
         println!("{name}: {median_cost:.2} s of CPU, {:.1} times perflab", median_cost / medians[0]);
     }
+    Ok(())
 }
 
 /// What became of the samples, as perflab says.
-fn samples(folder: &Path) -> String {
+fn samples(folder: &Path) -> anyhow::Result<String> {
     let run = Command::new(PERFLAB)
         .args(["flame", "show", "@latest", "--top", "1"])
         .env("PERFLAB_ARCHIVE", folder.join("archive"))
-        .output()
-        .unwrap();
+        .output()?;
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    said.lines().find(|line| line.contains(" samples: ")).unwrap_or("no samples").to_owned()
+    Ok(said.lines().find(|line| line.contains(" samples: ")).unwrap_or("no samples").to_owned())
 }
 
 /// User and system seconds that hackbench itself had, under each recorder at 999 Hz.
-fn recording(folder: &Path) {
+fn recording(folder: &Path) -> anyhow::Result<()> {
     const ROUNDS: usize = 7;
     let load = "hackbench -g 4 -l 500";
     // The load writes its own times, and its children's, when it is done.
@@ -104,13 +106,14 @@ fn recording(folder: &Path) {
     let mut costs = vec![Vec::new(); arms.len()];
     for _ in 0..ROUNDS {
         for ((_, script), costs) in arms.iter().zip(&mut costs) {
-            cost(script, folder);
-            costs.push(times(&std::fs::read_to_string(&file).unwrap()));
+            cost(script, folder)?;
+            costs.push(times(&std::fs::read_to_string(&file)?));
         }
     }
     for ((name, _), costs) in arms.iter().zip(costs) {
         println!("{load} under {name}: {:.3} s of CPU (median of {ROUNDS})", median(costs));
     }
+    Ok(())
 }
 
 /// The seconds in what `times` writes: `0m1.23s 0m4.5s` for the shell, then for its children.

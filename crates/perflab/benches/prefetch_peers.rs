@@ -13,11 +13,11 @@
 //! chain is told that the application follows for certain what runs now, which spares it the days of learning and all
 //! doubt. Time counts from before anything is read ahead until the application is there, the time of perflab and of the
 //! peers beforehand included; preload, a daemon, is waited for until its log says that it has read.
-#![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context as _, bail, ensure};
 use perflab_conduct::emulated::Specification;
 use perflab_conduct::settings::{Bench, UndoJournal};
 use perflab_conduct::{Permissions, disk};
@@ -40,8 +40,8 @@ struct Application {
     command: &'static [&'static str],
 }
 
-fn application(name: &str) -> Application {
-    match name {
+fn application(name: &str) -> anyhow::Result<Application> {
+    Ok(match name {
         "python" => Application {
             packages: "python3-scipy,python3-pandas",
             until: "exit",
@@ -66,37 +66,37 @@ fn application(name: &str) -> Application {
             screen: true,
             command: &["/usr/lib/libreoffice/program/soffice.bin", "--writer", "--norestore", "--nologo"],
         },
-        other => panic!("--application {other}: one of python, chromium, libreoffice"),
-    }
+        other => bail!("--application {other}: one of python, chromium, libreoffice"),
+    })
 }
 
-fn main() {
+fn main() -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("SKIP prefetch_peers: it needs root");
+        eprintln!("SKIP prefetch_peers: it needs root");
+        return Ok(());
     }
     let name = argument("--application").unwrap_or_else(|| "python".into());
-    let rounds: usize = argument("--rounds").map_or(3, |rounds| rounds.parse().unwrap());
-    let home = tempfile::tempdir().unwrap();
+    let rounds: usize = argument("--rounds").map_or(Ok(3), |rounds| rounds.parse()).context("--rounds")?;
+    let home = tempfile::tempdir()?;
     let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "PEERS", "boot"));
-    let model = argument("--model").map_or(DiskModel::Hdd7200, |model| model.parse().unwrap());
-    let place = emulated(model, bench.journal());
+    let model = argument("--model").map_or(Ok(DiskModel::Hdd7200), |model| model.parse());
+    let model = model.map_err(anyhow::Error::msg).context("--model")?;
+    let application = application(&name)?;
+    let place = emulated(model, bench.journal())?;
     let laboratory = Laboratory {
-        application: application(&name),
+        application,
         caches: argument("--caches").unwrap_or_else(|| "3".into()),
         rotates: Specification::of(model).is_rotating(),
         kept: place.join("kept"),
         home: home.path(),
     };
-    std::fs::create_dir(&laboratory.kept).unwrap();
     println!("{name} on an emulated {}, --caches {}:", model.name(), laboratory.caches);
     // A start that fails does not leave the disk mounted: its journal goes with `home`.
-    let compared =
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| laboratory.compare(&name, rounds)));
+    let compared = laboratory.compare(&name, rounds);
     let (_, failed) = bench.undo();
-    assert!(failed.is_empty(), "{failed:?}");
-    if let Err(panic) = compared {
-        std::panic::resume_unwind(panic);
-    }
+    compared?;
+    ensure!(failed.is_empty(), "{failed:?}");
+    Ok(())
 }
 
 fn argument(name: &str) -> Option<String> {
@@ -105,7 +105,7 @@ fn argument(name: &str) -> Option<String> {
     all.get(at + 1).cloned()
 }
 
-fn emulated(model: DiskModel, journal: &mut UndoJournal) -> PathBuf {
+fn emulated(model: DiskModel, journal: &mut UndoJournal) -> anyhow::Result<PathBuf> {
     let wanted = Disk {
         kind: DiskKind::Image,
         path: None,
@@ -117,7 +117,7 @@ fn emulated(model: DiskModel, journal: &mut UndoJournal) -> PathBuf {
     };
     let perflab = Path::new(env!("CARGO_BIN_EXE_perflab"));
     let permissions = Permissions { apply: false, install: false, scratch: None };
-    disk::prepare(Some(&wanted), "peers", &Default::default(), &permissions, perflab, journal).unwrap()
+    Ok(disk::prepare(Some(&wanted), "peers", &Default::default(), &permissions, perflab, journal)?)
 }
 
 /// What the kernel had to deliver in one start.
@@ -137,12 +137,13 @@ struct Laboratory<'a> {
 }
 
 impl Laboratory<'_> {
-    fn compare(&self, name: &str, rounds: usize) {
-        self.start("staged", None);
-        let known = self.known();
+    fn compare(&self, name: &str, rounds: usize) -> anyhow::Result<()> {
+        std::fs::create_dir(&self.kept)?;
+        self.start("staged", None)?;
+        let known = self.known()?;
         let readers = [
-            ("ureadahead", ureadahead::reader(self.home, &self.kept, self.rotates, &known)),
-            ("preload", preload::reader(self.home, &known)),
+            ("ureadahead", ureadahead::reader(self.home, &self.kept, self.rotates, &known)?),
+            ("preload", preload::reader(self.home, &known)?),
         ];
         let own = ["none", "sync", "async", "staged"].map(|way| (way, None));
         let peers = readers.into_iter().filter_map(|(peer, reader)| Some((peer, Some(reader?))));
@@ -151,7 +152,7 @@ impl Laboratory<'_> {
         // The first round warms what only a first start fills, and is not counted.
         for round in 0..=rounds {
             for ((way, reader), starts) in ways.iter().zip(&mut starts) {
-                let start = self.start(if reader.is_some() { "reader" } else { way }, reader.as_deref());
+                let start = self.start(if reader.is_some() { "reader" } else { way }, reader.as_deref())?;
                 eprintln!("{name} {way} {round}: {:.2} s, {:.2} s of it before", start.wall, start.before);
                 if round > 0 {
                     starts.push(start);
@@ -169,10 +170,11 @@ impl Laboratory<'_> {
                 median(|start| start.faults),
             );
         }
+        Ok(())
     }
 
     /// One cold start, by the verb that the study uses, too.
-    fn start(&self, way: &str, reader: Option<&str>) -> Start {
+    fn start(&self, way: &str, reader: Option<&str>) -> anyhow::Result<Start> {
         let mut command = Command::new(if self.application.screen { "xvfb-run" } else { "env" });
         if self.application.screen {
             command.args(["--auto-servernum", "--server-args=-screen 0 1280x1024x24"]);
@@ -192,24 +194,24 @@ impl Laboratory<'_> {
         command.args(["--package", self.application.packages, "--until", self.application.until]);
         command.args(reader.iter().flat_map(|reader| ["--reader", reader]));
         command.arg("--").args(self.application.command).env("HOME", &self.kept);
-        let said = command.output().unwrap();
+        let said = command.output()?;
         let err = String::from_utf8_lossy(&said.stderr);
-        assert!(said.status.success(), "{way}: {err}");
-        let document: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        ensure!(said.status.success(), "{way}: {err}");
+        let document: serde_json::Value = serde_json::from_slice(&said.stdout)?;
         let number = |name: &str| document[name].as_f64().unwrap_or(f64::NAN);
-        Start {
+        Ok(Start {
             wall: number("wall"),
             before: number("prefetch"),
             read: number("read"),
             faults: number("major-faults"),
-        }
+        })
     }
 
     /// The one trace of the disk's store.
-    fn known(&self) -> Known {
+    fn known(&self) -> anyhow::Result<Known> {
         let store = Store::locate(Some(&self.kept.join("traces")));
         let all = store.all();
-        assert_eq!(all.len(), 1, "{all:?}");
-        perflab_prefetch::file::read(&all[0]).unwrap()
+        let [one] = all.as_slice() else { bail!("one trace was expected: {all:?}") };
+        Ok(perflab_prefetch::file::read(one)?)
     }
 }

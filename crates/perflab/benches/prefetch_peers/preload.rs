@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_prefetch::Known;
 
@@ -19,38 +20,38 @@ const SCRIPT: &str = "#!/bin/sh\ncd \"$1\"\nrm -f log\nsleep 1000 & followed=$!\
     kill -9 $preload $followed\ngrep readahead log\n! grep -q 'nothing to' log\n";
 
 /// The command that reads the trace's pages ahead; none where nobody says where preload is.
-pub fn reader(home: &Path, known: &Known) -> Option<String> {
+pub fn reader(home: &Path, known: &Known) -> anyhow::Result<Option<String>> {
     let Some(program) = std::env::var_os("PRELOAD") else {
         eprintln!("preload is left out: PRELOAD does not say where it is");
-        return None;
+        return Ok(None);
     };
     let place = home.join("preload");
-    std::fs::create_dir(&place).unwrap();
-    std::fs::write(place.join("settings"), SETTINGS).unwrap();
-    std::fs::write(place.join("state"), state(known)).unwrap();
-    std::fs::write(place.join("read"), SCRIPT).unwrap();
-    Some(format!("sh {0}/read {0} {1}", place.display(), program.display()))
+    std::fs::create_dir(&place)?;
+    std::fs::write(place.join("settings"), SETTINGS)?;
+    std::fs::write(place.join("state"), state(known)?)?;
+    std::fs::write(place.join("read"), SCRIPT)?;
+    Ok(Some(format!("sh {0}/read {0} {1}", place.display(), program.display())))
 }
 
-fn state(known: &Known) -> String {
+fn state(known: &Known) -> anyhow::Result<String> {
     let mut state = String::from("PRELOAD\t0.6.4\t1000\n");
     let mut maps = 0;
-    for file in &known.starts.last().unwrap().files {
+    for file in &known.starts.last().context("no start is known")?.files {
         let name = name(&file.path);
         for (first, count) in file.pages.iter() {
             maps += 1;
-            writeln!(state, "MAP\t{maps}\t1000\t{}\t{}\t-1\t{name}", first * PAGE, count * PAGE).unwrap();
+            writeln!(state, "MAP\t{maps}\t1000\t{}\t{}\t-1\t{name}", first * PAGE, count * PAGE)?;
         }
     }
-    let sleep = std::fs::canonicalize("/usr/bin/sleep").unwrap();
+    let sleep = std::fs::canonicalize("/usr/bin/sleep")?;
     for (number, program) in [&*sleep.to_string_lossy(), &*known.program].into_iter().enumerate() {
-        writeln!(state, "EXE\t{}\t1000\t1000\t-1\t{}", number + 1, name(program)).unwrap();
+        writeln!(state, "EXE\t{}\t1000\t1000\t-1\t{}", number + 1, name(program))?;
     }
     for map in 1..=maps {
-        writeln!(state, "EXEMAP\t2\t{map}\t1").unwrap();
+        writeln!(state, "EXEMAP\t2\t{map}\t1")?;
     }
     // Times to leave each of the four states, and from each the changes to each: from "only the first runs" to "both run".
-    state + "MARKOV\t1\t2\t1000\t2\t2\t2\t2\t1\t0\t0\t0\t0\t100\t0\t100\t0\t0\t0\t0\t0\t0\t0\t0\n"
+    Ok(state + "MARKOV\t1\t2\t1000\t2\t2\t2\t2\t1\t0\t0\t0\t0\t100\t0\t100\t0\t0\t0\t0\t0\t0\t0\t0\n")
 }
 
 /// As a URI.

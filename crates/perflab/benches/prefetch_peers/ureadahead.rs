@@ -1,11 +1,11 @@
 //! A trace as a pack of ureadahead's: its inode groups, its files, and its blocks in the order of the disk.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::{Context as _, ensure};
 use perflab_model::io::PAGE;
 use perflab_prefetch::{Known, TracedFile};
 
@@ -13,28 +13,28 @@ use perflab_prefetch::{Known, TracedFile};
 const NAME: usize = 256;
 
 /// The command that replays the trace; none where nobody says where ureadahead is.
-pub fn reader(home: &Path, disk: &Path, rotates: bool, known: &Known) -> Option<String> {
+pub fn reader(home: &Path, disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Option<String>> {
     let Some(program) = std::env::var_os("UREADAHEAD") else {
         eprintln!("ureadahead is left out: UREADAHEAD does not say where it is");
-        return None;
+        return Ok(None);
     };
     let pack = home.join("pack");
-    std::fs::File::create(&pack).unwrap().write_all(&written(disk, rotates, known)).unwrap();
-    Some(format!("{} --quiet {}", program.display(), pack.display()))
+    std::fs::write(&pack, written(disk, rotates, known)?)?;
+    Ok(Some(format!("{} --quiet {}", program.display(), pack.display())))
 }
 
-fn written(disk: &Path, rotates: bool, known: &Known) -> Vec<u8> {
-    let device = std::fs::metadata(disk).unwrap().dev();
-    let start = known.starts.last().unwrap();
+fn written(disk: &Path, rotates: bool, known: &Known) -> anyhow::Result<Vec<u8>> {
+    let device = std::fs::metadata(disk)?.dev();
+    let start = known.starts.last().context("no start is known")?;
+    let place = disk.parent().context("a disk lies in no folder")?;
     // A pack is of one device; groups of another one's inodes are not there.
-    let ours = |file: &&TracedFile| {
-        Path::new(&start.systems[file.system].place) == disk.parent().unwrap() && file.path.len() < NAME
-    };
+    let ours =
+        |file: &&TracedFile| Path::new(&start.systems[file.system].place) == place && file.path.len() < NAME;
     let files: Vec<&TracedFile> = start.files.iter().filter(ours).collect();
-    assert!(2 * files.len() > start.files.len(), "{} of {} files lie there", files.len(), start.files.len());
-    let inodes = inodes_of_a_group(disk);
-    let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes).unwrap();
-    let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect();
+    ensure!(2 * files.len() > start.files.len(), "{} of {} files lie there", files.len(), start.files.len());
+    let inodes = inodes_of_a_group(disk)?;
+    let group = |file: &TracedFile| i32::try_from((file.inode - 1) / inodes);
+    let groups: BTreeSet<i32> = files.iter().map(|file| group(file)).collect::<Result<_, _>>()?;
     // Its name and version, whether the disk turns, its number, and when the pack was made.
     let mut pack = b"ura\x02".to_vec();
     pack.extend([u8::from(rotates), 0, 0, 0]);
@@ -46,7 +46,7 @@ fn written(disk: &Path, rotates: bool, known: &Known) -> Vec<u8> {
     pack.extend((files.len() as u64).to_le_bytes());
     for file in &files {
         // A number of four bytes, and four to get the next one even.
-        pack.extend(u64::from(group(file).cast_unsigned()).to_le_bytes());
+        pack.extend(u64::from(group(file)?.cast_unsigned()).to_le_bytes());
         pack.extend(file.inode.to_le_bytes());
         let mut name = [0; NAME];
         name[..file.path.len()].copy_from_slice(file.path.as_bytes());
@@ -55,7 +55,7 @@ fn written(disk: &Path, rotates: bool, known: &Known) -> Vec<u8> {
     let blocks = blocks(&files);
     pack.extend((blocks.len() as u64).to_le_bytes());
     pack.extend(blocks.iter().flatten().flat_map(|number| number.to_le_bytes()));
-    pack
+    Ok(pack)
 }
 
 /// Of each piece its file, offset, length, and place on the disk, by place.
@@ -72,11 +72,11 @@ fn blocks(files: &[&TracedFile]) -> Vec<[u64; 4]> {
     blocks
 }
 
-fn inodes_of_a_group(disk: &Path) -> u64 {
-    let device = Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(disk).output().unwrap();
-    let device = String::from_utf8(device.stdout).unwrap();
-    let said = Command::new("dumpe2fs").args(["-h", device.trim()]).output().unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
-    let line = said.lines().find(|line| line.starts_with("Inodes per group:")).unwrap();
-    line.split_whitespace().last().unwrap().parse().unwrap()
+fn inodes_of_a_group(disk: &Path) -> anyhow::Result<u64> {
+    let device = Command::new("findmnt").args(["-n", "-o", "SOURCE", "--target"]).arg(disk).output()?;
+    let device = String::from_utf8(device.stdout)?;
+    let said = Command::new("dumpe2fs").args(["-h", device.trim()]).output()?;
+    let said = String::from_utf8(said.stdout)?;
+    let inodes = said.lines().find_map(|line| line.strip_prefix("Inodes per group:"));
+    Ok(inodes.context("dumpe2fs does not say how many inodes a group has")?.trim().parse()?)
 }

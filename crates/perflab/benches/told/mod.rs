@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, ensure};
+
 /// What a command took.
 pub struct Told {
     /// By the clock.
@@ -25,22 +27,23 @@ pub fn perflab(archive: &Path) -> Command {
     command
 }
 
-/// Runs it; panics where it fails.
-pub fn timed(command: &mut Command) -> Told {
-    let output = tempfile::NamedTempFile::new().unwrap();
-    let (begin, before) = (Instant::now(), children());
-    let mut child = command.stdout(output.reopen().unwrap()).stderr(Stdio::null()).spawn().unwrap();
+/// Runs it.
+pub fn timed(command: &mut Command) -> anyhow::Result<Told> {
+    let output = tempfile::NamedTempFile::new()?;
+    let (begin, before) = (Instant::now(), children()?);
+    let started = command.stdout(output.reopen()?).stderr(Stdio::null()).spawn();
+    let mut child = started.with_context(|| format!("cannot start {command:?}"))?;
     let mut peak_mib = 0.0_f64;
     let status = loop {
-        match child.try_wait().unwrap() {
+        match child.try_wait()? {
             Some(status) => break status,
             None => peak_mib = peak_mib.max(peak(&child).unwrap_or(0.0)),
         }
         sleep(Duration::from_millis(2));
     };
     let seconds = begin.elapsed().as_secs_f64();
-    assert!(status.success(), "{command:?} ended with {status}");
-    Told { seconds, processors: children() - before, peak_mib }
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(Told { seconds, processors: children()? - before, peak_mib })
 }
 
 fn peak(child: &Child) -> Option<f64> {
@@ -50,10 +53,11 @@ fn peak(child: &Child) -> Option<f64> {
 }
 
 /// Seconds of processor time of all children that ended (fields 16 and 17 of `/proc/self/stat`).
-pub fn children() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
-    [13, 14].iter().map(|field| fields[*field].parse::<f64>().unwrap() / 100.0).sum()
+pub fn children() -> anyhow::Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+    let ticks: Result<Vec<f64>, _> = fields.skip(13).take(2).map(str::parse).collect();
+    Ok(ticks?.iter().sum::<f64>() / 100.0)
 }
 
 /// The middle one.

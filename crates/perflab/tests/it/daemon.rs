@@ -276,7 +276,7 @@ fn a_storm_of_execs_and_a_new_mount_are_survived_root() {
     let test = "a_storm_of_execs_and_a_new_mount_are_survived_root";
     let Some(bench) = Bench::new(test, &[]) else { return };
     let path = bench.image.place().join("tiny");
-    crate::tiny::write(&path);
+    crate::tiny::write(&path).unwrap();
     let before = bench.status().asked;
     std::thread::scope(|scope| {
         for _ in 0..100 {

@@ -1,6 +1,7 @@
 //! The smallest program: an ELF header, one segment, its code. No loader, no library, nothing to read.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use std::path::Path;
 const EXIT: &[u8] = &[0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
 
 /// Makes one that ends well.
-pub fn write(path: &Path) {
-    fs::write(path, program(EXIT)).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+pub fn write(path: &Path) -> io::Result<()> {
+    fs::write(path, program(EXIT))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
 /// The file of one, for x86-64.
