@@ -6,6 +6,8 @@ pub mod io;
 pub mod prefetch;
 pub mod slab;
 pub mod startup;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 pub mod vm;
 

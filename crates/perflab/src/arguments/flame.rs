@@ -34,8 +34,10 @@ pub enum FlameVerb {
 /// `perflab flame record`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The best event that the machine has is taken: cycles, and where no hardware counter is (as in most virtual
-machines) the CPU clock, which is blind while interrupts are off. Which one it was is printed. Examples:
+The best event that the machine has is taken: cycles, and where no hardware counter is (as in most
+virtual machines) the CPU clock, which is blind while interrupts are off. Which one it was is
+printed.
+Examples:
   perflab flame record -- hackbench -g 2
   perflab flame record --system --for 10s
   perflab flame record -F 999 -p 1234 --for 5s")]
@@ -100,8 +102,9 @@ pub struct Show {
 /// `perflab flame shares`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Each share is printed with what it is a share of. Intervals come from repeated iterations, never from the
-number of samples. Examples:
+Each share is printed with what it is a share of. Intervals come from repeated iterations, never
+from the number of samples.
+Examples:
   perflab flame shares @latest
   perflab flame shares @latest --rules kernel
   perflab flame shares @latest --rules my-rules.toml --comm hackbench")]
@@ -123,8 +126,9 @@ pub struct Shares {
 /// `perflab flame html`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs that share a
-label are repetitions of one another, and so are the iterations of one run; differences inside their noise are grey.
+Several runs are laid over one tree: the viewer shows any of them, or the difference of two. Runs
+that share a label are repetitions of one another, and so are the iterations of one run;
+differences inside their noise are grey.
 
 Examples:
   perflab flame html @latest -o flame.html
@@ -175,7 +179,7 @@ pub struct Svg {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Formats:
-  folded      `command;outer;inner 42` a line, for flamegraph.pl and inferno; kernel functions end in _[k]
+  folded      `command;outer;inner 42` a line, for flamegraph.pl, inferno; _[k] is the kernel
   speedscope  JSON for https://www.speedscope.app, in order of time where samples have one
   firefox     JSON for https://profiler.firefox.com, with threads and times
   pprof       gzip-compressed protobuf, for `go tool pprof`

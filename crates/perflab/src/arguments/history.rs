@@ -39,9 +39,10 @@ pub struct History {
 }
 
 const HISTORY: &str = "\
-One value a run: the median of its boots' medians. Steps are found by E-divisive (energy distance with
-permutations, 5 % false alarms a series), never between fewer than three runs on either side. Each step
-has its size with an interval, the last good and the first bad run, and the facts that differ.
+One value a run: the median of its boots' medians. Steps are found by E-divisive (energy distance
+with permutations, 5 % false alarms a series), never between fewer than three runs on either side.
+Each step has its size with an interval, the last good and the first bad run, and the facts that
+differ.
 
 Examples:
   perflab history                        the steps of every metric in the archive
@@ -57,10 +58,10 @@ pub struct Guard {
 }
 
 const GUARD: &str = "\
-Compares the newest run with its history and exits with 5 where a metric got worse: it falls out of the
-prediction interval of the runs since the last step (corrected for the number of metrics), or a step for
-the worse lies among the last ten runs; and the change is beyond the margin. An alarm is a reason to
-measure both runs again, side by side.
+Compares the newest run with its history and exits with 5 where a metric got worse: it falls out
+of the prediction interval of the runs since the last step (corrected for the number of metrics),
+or a step for the worse lies among the last ten runs; and the change is beyond the margin. An
+alarm is a reason to measure both runs again, side by side.
 
 Examples:
   perflab guard
@@ -94,9 +95,9 @@ pub struct Plan {
 }
 
 const PLAN: &str = "\
-Runs that share a label, or are named together, are repetitions of one another; runs with different boot ids are
-different boots. From one boot the noise between boots is unknown: then only iterations are planned, for
-comparisons within that boot.
+Runs that share a label, or are named together, are repetitions of one another; runs with
+different boot ids are different boots. From one boot the noise between boots is unknown: then
+only iterations are planned, for comparisons within that boot.
 
 Examples:
   perflab plan before --precision 1%
@@ -124,6 +125,7 @@ pub struct Aa {
 }
 
 const AA: &str = "\
-Runs one and the same variant under two labels, interleaved. Nothing changed, so whatever differs is this
-machine's noise: the card keeps how large it is, what change it could find, and how often the rules would
-raise a false alarm. Later comparisons on this machine use the card, and say so when it is old.";
+Runs one and the same variant under two labels, interleaved. Nothing changed, so whatever differs
+is this machine's noise: the card keeps how large it is, what change it could find, and how often
+the rules would raise a false alarm. Later comparisons on this machine use the card, and say so
+when it is old.";

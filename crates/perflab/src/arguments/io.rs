@@ -36,8 +36,8 @@ Examples:
   perflab io record -- python3 -c 'import json'    one command and whatever it starts
   perflab io record --for 15s                      everything, for 15 seconds
 
-Needs root. Pages are those of the command's process tree alone; disk requests are everybody's, because
-the kernel sends many of them in somebody else's name.")]
+Needs root. Pages are those of the command's process tree alone; disk requests are everybody's,
+because the kernel sends many of them in somebody else's name.")]
 pub struct Record {
     /// How long at most; without a command, how long
     #[arg(long = "for", value_name = "TIME")]
@@ -124,11 +124,12 @@ pub enum Drawn {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  perflab io import sda.blktrace.0 --on /        what blktrace wrote (the files of all CPUs), files of /
+  perflab io import sda.blktrace.0 --on /        what blktrace wrote, all CPUs; files of /
   perflab io import trace.txt --label old        what blkparse printed
 
-A block trace names sectors and no files. With --on the file system that was traced is walked, as far as it is
-still there, and asked which files lie at these sectors; none is read. `perflab import` takes such files, too.")]
+A block trace names sectors and no files. With --on the file system that was traced is walked, as
+far as it is still there, and asked which files lie at these sectors; none is read. `perflab
+import` takes such files, too.")]
 pub struct Import {
     /// The trace
     pub path: PathBuf,
@@ -145,7 +146,7 @@ pub struct Import {
 #[command(after_long_help = "\
 Examples:
   perflab io where /usr/bin/git                  its stretches of the disk
-  perflab io where --on / 2048+8 4096            whose these sectors (of 512 bytes) of the disk below / are")]
+  perflab io where --on / 2048+8 4096            whose these sectors (512 bytes) of the disk are")]
 pub struct Where {
     /// Where the file system is mounted whose disk's sectors are meant
     #[arg(long, value_name = "PLACE")]

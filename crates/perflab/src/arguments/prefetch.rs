@@ -41,12 +41,12 @@ Examples:
   perflab prefetch learn --cold -- python3 -c 'import json'
   perflab prefetch replay -- python3 -c 'import json'
 
---fine pays where each byte costs: on flash, and on a disk that turns once `perflab prefetch arrange` has brought together
-what is read.
+--fine pays where each byte costs: on flash, and on a disk that turns once `perflab prefetch
+arrange` has brought together what is read.
 
-As root every page is traced as it comes, with the file systems' own blocks. Without, what is in memory of
-your own files afterwards is taken for what was read: pages that others brought count too.
-The latest three starts are remembered; `replay --policy` says how they become one.")]
+As root every page is traced as it comes, with the file systems' own blocks. Without, what is in
+memory of your own files afterwards is taken for what was read: pages that others brought count
+too. The latest three starts are remembered; `replay --policy` says how they become one.")]
 pub struct Learn {
     /// Drop the page cache, names and inodes first (as root): only what is read can be learnt
     #[arg(long)]
@@ -144,11 +144,13 @@ Examples:
   perflab prefetch arrange python3
   perflab prefetch arrange python3 --apply
 
-For disks that turn: what a start reads is put into free room in the order in which it is needed, so that the arm goes over
-it in one sweep. Without --apply nothing is moved, and it is shown in how many stretches it lies now. No file's bytes
-or times change: the file system exchanges blocks, journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what
-was moved is moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that run alone. Learn
-again afterwards: the file system's own blocks are others then. What is updated or installed later lies where it falls.")]
+For disks that turn: what a start reads is put into free room in the order in which it is needed,
+so that the arm goes over it in one sweep. Without --apply nothing is moved, and it is shown in
+how many stretches it lies now. No file's bytes or times change: the file system exchanges blocks,
+journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what was moved is
+moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that
+run alone. Learn again afterwards: the file system's own blocks are others then. What is updated
+or installed later lies where it falls.")]
 pub struct Arrange {
     /// The program
     pub program: OsString,
@@ -174,19 +176,21 @@ pub struct Forget {
 /// `perflab prefetch daemon`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-A program's first start is only watched: what it and its children waited for disks, where the kernel accounts for
-that (sysctl kernel.task_delayacct=1), else what they read and how often they faulted. Where that was worth it, the
-second start is traced; from the third on its trace is read ahead while its exec waits, but never longer than --bound.
-Whatever goes wrong, the program is started. `perflab prefetch status` says where each program stands, and why.
+A program's first start is only watched: what it and its children waited for disks, where the
+kernel accounts for that (sysctl kernel.task_delayacct=1), else what they read and how often they
+faulted. Where that was worth it, the second start is traced; from the third on its trace is read
+ahead while its exec waits, but never longer than --bound. Whatever goes wrong, the program is
+started. `perflab prefetch status` says where each program stands, and why.
 
 Examples:
   perflab prefetch daemon --on / --never /usr/bin/make
   perflab prefetch daemon --print-unit > /etc/systemd/system/perflab-prefetch.service
   perflab prefetch status
 
-It needs CAP_SYS_ADMIN (to be asked before an exec, and to trace), CAP_DAC_READ_SEARCH (names of what was traced),
-CAP_NET_ADMIN (what processes waited for), CAP_SETUID and CAP_SETGID (to open files as who starts the program, and never
-one that they could not open). A list (--list) has a line for each program or folder, `only PATH` or `never PATH`.")]
+It needs CAP_SYS_ADMIN (to be asked before an exec, and to trace), CAP_DAC_READ_SEARCH (names of
+what was traced), CAP_NET_ADMIN (what processes waited for), CAP_SETUID and CAP_SETGID (to open
+files as who starts the program, and never one that they could not open). A list (--list) has a
+line for each program or folder, `only PATH` or `never PATH`.")]
 pub struct Daemon {
     /// Watch the file system of this mount point (default: those of all disks); may be given again
     #[arg(long, value_name = "MOUNT")]

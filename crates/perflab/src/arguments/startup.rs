@@ -11,19 +11,20 @@ use clap::{Args, ValueEnum};
 Examples:
   perflab startup --prefetch none,sync,async,staged -- python3 -c 'import json'
   perflab startup --caches 3,1,warm --runs 7 -- git --version
-  perflab startup --prefetch none,staged,reader --reader 'vmtouch -qt /usr/lib/git-core' -- git --version
+  perflab startup --prefetch none,reader --reader 'vmtouch -qt /usr/lib/git-core' -- git --version
   perflab startup --until listen:6379 -- redis-server
   perflab startup --until window:640x480 -- soffice --nologo --writer
 
-Each way is started --aside times first, which does not count: the first start learns, the second shows what was
-learnt to the disk's own cache. The others are in random order, one of each way after the other (complete
-blocks), so that drift cannot pose as a gain. Dropping caches needs root; what is in memory then of the files
-that a start reads is looked at, and said with the worst of them. As root each start has a control group of its
-own (cgroup2), of which the kernel tells its CPU time and by which all of it is ended; and the kernel counts
-waiting for disks meanwhile (kernel.task_delayacct), and is put back afterwards.
+Each way is started --aside times first, which does not count: the first start learns, the second
+shows what was learnt to the disk's own cache. The others are in random order, one of each way
+after the other (complete blocks), so that drift cannot pose as a gain. Dropping caches needs
+root; what is in memory then of the files that a start reads is looked at, and said with the worst
+of them. As root each start has a control group of its own (cgroup2), of which the kernel tells
+its CPU time and by which all of it is ended; and the kernel counts waiting for disks meanwhile
+(kernel.task_delayacct), and is put back afterwards.
 
-Another maker's reading ahead is a way, too: `reader` runs what --reader says (by sh) before the program starts,
-and its time counts.
+Another maker's reading ahead is a way, too: `reader` runs what --reader says (by sh) before the
+program starts, and its time counts.
 
 --until says when the program counts as started, and what still runs of it is ended then:
   exit          it has ended, well

@@ -38,8 +38,8 @@ Examples:
   perflab trace run -- perflab load drv_rand_ops 1416100 intsrt --reap old
   perflab trace run --label before -- ./my-program
 
-The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C with
-optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
+The program is told where to write by the variable OPTRACE_FILE. Linked with optrace (Rust, or C
+with optrace.h) it begins a trace with Trace::from_environment, or optrace_open(NULL, …).")]
 pub struct Run {
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
@@ -52,18 +52,20 @@ pub struct Run {
 /// `perflab trace attach`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-A place is a FUNCTION (as in the symbol table, or its plain name where only one has it) or a USDT probe
-PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`,
-`x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans nest: a span inside an operation is a cause,
-its time its own, without spans inside it. Operations do not nest: give the inner one as a span.
+A place is a FUNCTION (as in the symbol table, or its plain name where only one has it) or a USDT
+probe PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT probe
+`x_begin` (`x_entry`, `x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans nest: a
+span inside an operation is a cause, its time its own, without spans inside it. Operations do not
+nest: give the inner one as a span.
 Examples:
   perflab trace attach --list --program ./server
-  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree 100000
-  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234 --for 10s
+  perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree
+  perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234
 
-Each event costs some microseconds, which is measured here and printed: a program that can be changed is better
-linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every process that runs the file pays
-meanwhile; only the one that was asked for is recorded. It needs root or CAP_PERFMON.")]
+Each event costs some microseconds, which is measured here and printed: a program that can be
+changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
+process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
+root or CAP_PERFMON.")]
 pub struct Attach {
     /// What an operation is (may be repeated): where it begins, and where it ends
     #[arg(long, value_name = "[NAME=]BEGIN[,END]")]

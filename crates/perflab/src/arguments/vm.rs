@@ -33,15 +33,15 @@ pub enum VmVerb {
 }
 
 const BOOT: &str = "\
-The command's output, input and exit code are passed through. By default the guest's root is this host's,
-read-only, with an overlay in the guest's memory: every program of this host runs there, and nothing that
-it writes stays.
+The command's output, input and exit code are passed through. By default the guest's root is this
+host's, read-only, with an overlay in the guest's memory: every program of this host runs there,
+and nothing that it writes stays.
 
   perflab kernel fetch debian-cloud                      a kernel, once
   perflab vm boot -- uname -r                            what it says of itself
   perflab vm boot --kernel arch/x86/boot/bzImage -- dmesg    the kernel that you just built
   perflab vm boot --cpus 4 --memory 2GiB --append mitigations=off -- hackbench -g 8
-  perflab vm boot --root bare --with sh -- echo hi       no root at all: the program and its libraries
+  perflab vm boot --root bare --with sh -- echo hi       no root: the program and its libraries
   perflab vm boot --root debian.qcow2:1 -- /bin/true     the first partition of an image
   perflab vm boot                                        a shell
   perflab vm boot --stay; perflab vm shell debian-cloud  a guest that stays until `perflab vm stop`
