@@ -8,12 +8,15 @@ mod drop_caches;
 mod journal;
 mod knob;
 mod process;
+mod shared;
+mod undo;
 
 pub use bench::{Bench, Change};
 pub use drop_caches::drop_caches;
-pub use journal::{Recovered, Undo, UndoJournal, recover, state_directory};
+pub use journal::{Recovered, UndoJournal, recover, state_directory};
 pub use knob::{Knob, knobs};
 pub(crate) use process::command;
+pub use undo::Undo;
 
 #[cfg(test)]
 mod tests;

@@ -60,20 +60,11 @@ impl Bench {
     }
 
     fn write(&mut self, name: &str, path: &Path, value: &str) -> Result<Option<Change>, ConductError> {
-        let from = match self.inforce.get(name) {
-            Some(held) => held.value.clone(),
-            None => current(path)?,
-        };
         if !self.inforce.contains_key(name) {
-            if same(&from, value) {
-                return Ok(None);
-            }
-            let promise = self.journal.promise(Undo::Write { path: path.into(), value: from.clone() })?;
-            self.inforce.insert(name.into(), InForce { value: from.clone(), promise });
+            self.hold(name, path, value)?;
         }
-        if same(&from, value) {
-            return Ok(None);
-        }
+        let from = self.inforce.get(name).map(|held| held.value.clone());
+        let Some(from) = from.filter(|from| !same(from, value)) else { return Ok(None) };
         if let Err(source) = fs::write(path, value) {
             self.keep_as_it_was(name, path);
             return Err(ConductError::Setting { action: "write", path: path.into(), source });
@@ -82,6 +73,19 @@ impl Bench {
             held.value = value.into();
         }
         Ok(Some(Change { setting: name.into(), from, to: value.into() }))
+    }
+
+    /// Promises to put a setting back; not one that is as it is wanted, and that nobody else will put back.
+    fn hold(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
+        let now = current(path)?;
+        if same(&now, wanted) && !self.journal.held(path).is_some_and(|held| held.lives) {
+            return Ok(());
+        }
+        let _turn = self.journal.turn()?;
+        let before = self.journal.held(path).map_or_else(|| now.clone(), |held| held.value);
+        let promise = self.journal.promise(Undo::Write { path: path.into(), value: before })?;
+        self.inforce.insert(name.into(), InForce { value: now, promise });
+        Ok(())
     }
 
     /// What could not be changed, and is what it was, needs no undoing.

@@ -7,54 +7,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::process;
+use super::shared::{self, Held, Turn};
+use super::undo::Undo;
 use crate::ConductError;
-
-/// How to put one thing back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Undo {
-    /// Write a file's former content.
-    Write {
-        /// the file
-        path: PathBuf,
-        /// what it held
-        value: String,
-    },
-    /// Run a command.
-    Run {
-        /// whose level it is
-        factor: String,
-        /// its argv
-        argv: Vec<String>,
-    },
-    /// Unmount a file system.
-    Unmount {
-        /// the mount point
-        path: PathBuf,
-    },
-    /// Give a loop device back, if it still lies over this file.
-    Detach {
-        /// the loop device
-        device: PathBuf,
-        /// the file under it
-        file: PathBuf,
-    },
-    /// Remove a folder that perflab made, or a file.
-    Remove {
-        /// the path
-        path: PathBuf,
-    },
-}
-
-/// Between two attempts to unmount what is busy.
-const BUSY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -135,12 +94,28 @@ impl UndoJournal {
         numbers.into_iter().try_for_each(|number| self.undo(number))
     }
 
-    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal.
+    /// Undoes one change, and notes it. A change that cannot be undone stays in the journal; a setting that another run still
+    /// holds is left to that one.
     pub fn undo(&mut self, number: u32) -> Result<(), ConductError> {
-        if let Some((_, undo)) = self.pending.iter().find(|(pending, _)| *pending == number) {
+        let undo = self.pending.iter().find(|(pending, _)| *pending == number).map(|(_, undo)| undo.clone());
+        let setting = undo.as_ref().and_then(Undo::setting);
+        let _turn = setting.map(|_| self.turn()).transpose()?;
+        let another = |path: &Path| self.held(path).is_some_and(|held| held.lives);
+        if let Some(undo) = undo.as_ref().filter(|_| !setting.is_some_and(another)) {
             undo.perform()?;
         }
         self.settle(number)
+    }
+
+    /// Until it is dropped, no other run makes promises about settings, or keeps them.
+    pub(super) fn turn(&self) -> Result<Turn, ConductError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        Turn::take(folder).map_err(|source| ConductError::Journal { path: folder.into(), source })
+    }
+
+    /// Who else has promised to put a setting back.
+    pub(super) fn held(&self, path: &Path) -> Option<Held> {
+        shared::held(&self.path, &self.boot_id, path)
     }
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
@@ -170,80 +145,6 @@ fn locked(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-impl Undo {
-    /// Puts the thing back.
-    pub fn perform(&self) -> Result<(), ConductError> {
-        match self {
-            Undo::Write { path, value } => fs::write(path, value).map_err(|source| ConductError::Setting {
-                action: "restore",
-                path: path.clone(),
-                source,
-            }),
-            Undo::Run { argv, .. } => process::command(argv).map(drop),
-            Undo::Unmount { path } => unmount(path),
-            Undo::Detach { device, file } => detach(device, file),
-            Undo::Remove { path } => remove(path),
-        }
-    }
-
-    /// What is put back, for people.
-    pub fn name(&self) -> String {
-        match self {
-            Undo::Write { path, value } => format!("{} = {value}", path.display()),
-            Undo::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
-            Undo::Unmount { path } => format!("unmount {}", path.display()),
-            Undo::Detach { device, .. } => format!("detach {}", device.display()),
-            Undo::Remove { path } => format!("remove {}", path.display()),
-        }
-    }
-
-    /// Whether a reboot has undone it already.
-    fn gone_with_the_boot(&self) -> bool {
-        matches!(self, Undo::Write { .. } | Undo::Unmount { .. } | Undo::Detach { .. })
-    }
-}
-
-fn unmount(path: &Path) -> Result<(), ConductError> {
-    if !is_mounted(path) {
-        return Ok(());
-    }
-    let argv = ["umount".into(), path.display().to_string()];
-    // Who looked at the disk only now (udev, a loop device on its way out) is gone in a moment.
-    for _ in 0..20 {
-        match process::command(&argv) {
-            Err(ConductError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
-            ended => return ended.map(drop),
-        }
-    }
-    process::command(&argv).map(drop)
-}
-
-fn detach(device: &Path, file: &Path) -> Result<(), ConductError> {
-    let name = device.file_name().unwrap_or_default();
-    let under = fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
-    if !under.is_ok_and(|under| Path::new(under.trim()) == file) {
-        return Ok(());
-    }
-    process::command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
-}
-
-fn is_mounted(path: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').nth(1) == path.to_str())
-}
-
-fn remove(path: &Path) -> Result<(), ConductError> {
-    // A folder that is still a mount point would take somebody's files with it.
-    let gone =
-        if path.is_dir() && !is_mounted(path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match gone {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(ConductError::Scratch { path: path.into(), source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What was found of a killed run, and what became of it.
 #[derive(Debug)]
 pub struct Recovered {
@@ -262,7 +163,7 @@ pub fn recover(directory: &Path, boot_id: &str) -> Vec<Recovered> {
     journals.filter_map(|path| recover_one(&path, boot_id)).collect()
 }
 
-fn is_journal(path: &Path) -> bool {
+pub(super) fn is_journal(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("undo-") && name.ends_with(".jsonl")
 }
@@ -300,7 +201,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// The boot of the journal and what is pending in it. A torn last line is a change that was not made.
-fn read(file: &File) -> (Option<String>, Vec<(u32, Undo)>) {
+pub(super) fn read(file: &File) -> (Option<String>, Vec<(u32, Undo)>) {
     let (mut boot, mut pending) = (None, Vec::new());
     for line in BufReader::new(file).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {

@@ -53,6 +53,26 @@ fn a_setting_that_is_already_so_is_not_touched() {
 }
 
 #[test]
+fn a_setting_of_several_runs_is_put_back_by_the_last_of_them() {
+    let home = tempfile::tempdir().unwrap();
+    let swappiness = file(home.path(), "swappiness", "60\n");
+    let now = || fs::read_to_string(&swappiness).unwrap();
+    let run = |id: &str, value: &str| {
+        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+        bench.set(&[knob(&swappiness, value)]).unwrap();
+        bench
+    };
+    let (first, same, other) = (run("R1", "10"), run("R2", "10"), run("R3", "20"));
+    assert_eq!((first.undo().1.len(), &*now()), (0, "20"), "two others hold it");
+    assert_eq!((other.undo().1.len(), &*now()), (0, "20"), "another holds it");
+    assert_eq!((same.undo().1.len(), &*now()), (0, "60"));
+    drop(run("killed", "10"));
+    let last = run("R4", "20");
+    assert_eq!((last.undo().1.len(), &*now()), (0, "60"), "what it was before the run that was killed");
+    assert_eq!(fs::read_dir(home.path().join("state")).unwrap().count(), 1);
+}
+
+#[test]
 fn what_cannot_be_set_needs_no_undoing() {
     let home = tempfile::tempdir().unwrap();
     let swappiness = file(home.path(), "swappiness", "60");

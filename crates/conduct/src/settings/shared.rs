@@ -1,0 +1,55 @@
+//! Settings that several runs hold at a time: who comes later notes what they were before the first of them, and who ends last
+//! puts them back.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::journal::{is_journal, read};
+use super::undo::Undo;
+
+/// While this is held, no other perflab decides what a setting was, or whether to put it back.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _folder: File,
+}
+
+impl Turn {
+    /// Waits for it; `folder` is where journals lie.
+    pub fn take(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let folder = File::open(folder)?;
+        flock(&folder, FlockOperation::LockExclusive)?;
+        Ok(Turn { _folder: folder })
+    }
+}
+
+/// What other runs have promised to make of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    /// what it held before them
+    pub value: String,
+    /// whether one of them goes on
+    pub lives: bool,
+}
+
+/// Who else has promised to put a file back: runs of this boot, by the journals beside one's `own`.
+pub(super) fn held(own: &Path, boot_id: &str, path: &Path) -> Option<Held> {
+    let entries = fs::read_dir(own.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let others = entries.filter(|journal| journal != own && is_journal(journal));
+    let all = others.filter_map(|journal| held_by(&journal, boot_id, path));
+    all.reduce(|one, other| if one.lives { one } else { other })
+}
+
+fn held_by(journal: &Path, boot_id: &str, path: &Path) -> Option<Held> {
+    let file = File::open(journal).ok()?;
+    let (boot, pending) = read(&file);
+    let value = pending.into_iter().find_map(|(_, undo)| match undo {
+        Undo::Write { path: file, value } if file == path => Some(value),
+        _ => None,
+    });
+    let lives = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+    value.filter(|_| boot.as_deref() == Some(boot_id)).map(|value| Held { value, lives })
+}
