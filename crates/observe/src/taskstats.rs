@@ -35,6 +35,14 @@ pub struct Used {
     pub faults: u64,
 }
 
+impl Used {
+    /// Whether waiting was counted: who read from a disk, or faulted, has waited. A process that was made while the kernel did not
+    /// account for delays has none, whatever the setting is when it ends.
+    pub fn is_waiting_counted(&self) -> bool {
+        self.waited.0 > 0 || (self.read == 0 && self.faults == 0)
+    }
+}
+
 impl AddAssign for Used {
     fn add_assign(&mut self, other: Used) {
         *self = *self + other;

@@ -148,13 +148,16 @@ impl Program {
         };
     }
 
-    /// The cost of the middle start of either kind, in what decides: time where it is known, else bytes.
+    /// The cost of the middle start of either kind, in what decides: time where it is known, else bytes. Of those without, only such
+    /// as were counted: what one is held against must not be too small.
     pub fn gain(&self, delays: bool) -> [Option<u64>; 2] {
         let cost = |one: &Measured| match delays {
             true => one.used.waited.0.saturating_add(one.held.0),
             false => one.used.read,
         };
-        [&self.without, &self.with].map(|starts| median(starts.iter().map(cost).collect()))
+        let counted = |one: &&Measured| !delays || one.used.is_waiting_counted();
+        let without = self.without.iter().filter(counted).map(cost).collect();
+        [median(without), median(self.with.iter().map(cost).collect())]
     }
 
     fn gains_nothing(&self, delays: bool) -> bool {

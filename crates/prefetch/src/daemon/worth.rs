@@ -25,7 +25,7 @@ impl Default for Worth {
 impl Worth {
     /// Whether a start was; `delays` says whether the kernel accounts for them.
     pub fn is(&self, used: Used, delays: bool) -> bool {
-        match delays {
+        match delays && used.is_waiting_counted() {
             true => used.waited >= self.wait,
             false => used.read >= self.read || used.faults >= self.faults,
         }
@@ -33,7 +33,7 @@ impl Worth {
 
     /// What a start waited for, beside what would be worth it.
     pub fn told(&self, used: Used, delays: bool) -> String {
-        match delays {
+        match delays && used.is_waiting_counted() {
             true => format!("it waited {} for disks; {} are worth it", used.waited, self.wait),
             false => format!(
                 "it read {} with {} major faults; {} or {} are worth it",
@@ -67,5 +67,8 @@ mod tests {
         assert!(worth.is(used(0, 4 << 20, 0), false) && worth.is(used(0, 0, 200), false));
         assert!(!worth.is(used(u64::MAX, 4095, 199), false));
         assert!(worth.told(used(0, 4096, 3), false).contains("3 major faults"));
+        assert!(worth.is(used(0, 4 << 20, 0), true), "who read that much did wait: nobody counted");
+        assert!(!worth.is(used(0, 4096, 3), true) && !worth.is(used(0, 0, 0), true));
+        assert!(worth.told(used(0, 4096, 3), true).contains("3 major faults"));
     }
 }
