@@ -2,6 +2,8 @@
 //! is not the traced file any more (another number, generation, size or time of change) is left alone and counted.
 
 mod coming;
+mod here;
+mod pace;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,12 +12,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use perflab_model::io::{Device, PAGE};
 use perflab_observe::io::{Mounts, files, mounts};
 
 use self::coming::{Coming, ask};
+pub(crate) use self::here::is_mounted;
+use self::here::{Here, here};
+use self::pace::Pace;
 use crate::plan::{Plan, Step};
 use crate::trace::{FileSystem, TracedFile};
 
@@ -43,9 +48,21 @@ pub struct Replayed {
     /// file systems whose own blocks could not be read through their device: names were looked up instead
     pub by_name: usize,
     /// file systems that are not mounted where they were, or are others now
-    pub foreign: Vec<String>,
+    pub foreign: BTreeSet<String>,
     /// time until everything that was to be waited for had come
     pub nanos: u64,
+}
+
+impl Replayed {
+    /// Together with what came of another part; times are not added.
+    pub fn add(&mut self, other: Replayed) {
+        self.pages += other.pages;
+        self.metadata += other.metadata;
+        self.files.extend(other.files);
+        self.skipped.extend(other.skipped);
+        self.by_name += other.by_name;
+        self.foreign.extend(other.foreign);
+    }
 }
 
 /// What of a plan is read.
@@ -64,52 +81,51 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
     let mounts = Mounts::read();
     let systems: Vec<Option<Here>> =
         plan.start.systems.iter().map(|system| here(system, &mounts, &mut done)).collect();
-    if part.metadata {
-        for (system, here) in plan.start.systems.iter().zip(&systems) {
-            if let Some(here) = here {
-                metadata(system, here, stop, &mut done);
-            }
-        }
-    }
-    let pace = Pace { begun, rate: budget.rate };
-    let rotates = systems.iter().flatten().any(|here| here.rotates);
-    let wanted: Vec<&Step<'_>> = plan.steps.get(part.steps).unwrap_or_default().iter().collect();
-    let usable = |step: &&&Step<'_>| systems.get(step.file.system).is_some_and(Option::is_some);
-    let (steps, lost): (Vec<&Step<'_>>, Vec<&Step<'_>>) = wanted.iter().partition(usable);
-    done.skipped.extend(lost.iter().map(|step| step.file.turn));
-    read(&steps, if rotates { 1 } else { THREADS }, &pace, stop, &mut done);
+    let steps = plan.steps.get(part.steps.clone()).unwrap_or_default();
+    let is_lost = |step: &&Step<'_>| systems.get(step.file.system).is_none_or(Option::is_none);
+    done.skipped.extend(steps.iter().filter(is_lost).map(|step| step.file.turn));
+    let pace = Pace::new(begun, budget.rate);
+    let reading = Reading { plan, steps, metadata: part.metadata, systems: &systems, pace, stop };
+    let disks: BTreeSet<Device> = systems.iter().flatten().map(|here| here.disk).collect();
+    // No disk waits for another one.
+    let each = std::thread::scope(|scope| {
+        let reading = &reading;
+        let all: Vec<_> = disks.iter().map(|disk| scope.spawn(|| reading.read(*disk))).collect();
+        all.into_iter().filter_map(|one| one.join().ok()).collect::<Vec<_>>()
+    });
+    each.into_iter().for_each(|one| done.add(one));
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
 }
 
-/// A file system as it is mounted now.
-struct Here {
-    device: Device,
-    rotates: bool,
+/// What is read, from all disks.
+struct Reading<'a> {
+    plan: &'a Plan<'a>,
+    steps: &'a [Step<'a>],
+    metadata: bool,
+    systems: &'a [Option<Here>],
+    pace: Pace,
+    stop: &'a AtomicBool,
 }
 
-/// The device of a file system that is mounted where it was, and is the same one.
-fn mounted(system: &FileSystem) -> Option<Device> {
-    let folder = File::open(&system.place).ok()?;
-    let is_same = perflab_observe::io::uuid(&folder) == system.uuid;
-    folder.metadata().ok().filter(|_| is_same).map(|about| files::device(&about))
-}
-
-/// Whether a file system is mounted where it was.
-pub(crate) fn is_mounted(system: &FileSystem) -> bool {
-    mounted(system).is_some()
-}
-
-/// The same with what its disk does; a file system that is another one is noted.
-fn here(system: &FileSystem, mounts: &Mounts, done: &mut Replayed) -> Option<Here> {
-    let device = mounted(system);
-    if device.is_none() {
-        done.foreign.push(system.place.clone());
+impl Reading<'_> {
+    /// What of it lies on one disk.
+    fn read(&self, disk: Device) -> Replayed {
+        let mut done = Replayed::default();
+        let ours = |here: &Option<Here>| here.as_ref().is_some_and(|here| here.disk == disk);
+        if self.metadata {
+            for (system, here) in self.plan.start.systems.iter().zip(self.systems) {
+                if let Some(here) = here.as_ref().filter(|here| here.disk == disk) {
+                    metadata(system, here, self.stop, &mut done);
+                }
+            }
+        }
+        let is_ours = |step: &&Step<'_>| self.systems.get(step.file.system).is_some_and(ours);
+        let steps: Vec<&Step<'_>> = self.steps.iter().filter(is_ours).collect();
+        let rotates = self.systems.iter().flatten().any(|here| here.disk == disk && here.rotates);
+        read(&steps, if rotates { 1 } else { THREADS }, &self.pace, self.stop, &mut done);
+        done
     }
-    // A device of the kernel's invention (btrfs) turns as the disk below does.
-    let below = || mounts.under(Path::new(&system.place)).and_then(mounts::disk);
-    let rotates = |device| below().or(Some(device)).and_then(mounts::rotates).unwrap_or(false);
-    device.map(|device| Here { device, rotates: rotates(device) })
 }
 
 /// A file system's own blocks come through its device, in the order of the disk, and are waited for: every later step needs
@@ -143,7 +159,8 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
             met.push((step.file.turn, file.is_ok()));
             let Ok(file) = file else { continue };
             ask(&Rc::new(file), &step.pages, &mut coming, &mut |pages| {
-                pace.wait((asked.fetch_add(pages, Ordering::Relaxed) + pages) * PAGE, stop);
+                asked.fetch_add(pages, Ordering::Relaxed);
+                pace.wait(pages * PAGE, stop);
                 !stop.load(Ordering::Relaxed)
             });
         }
@@ -178,20 +195,4 @@ pub(crate) fn is_traced(file: &File, known: &TracedFile) -> io::Result<bool> {
     Ok(about.is_file()
         && (about.ino(), about.len(), files::changed(&about)) == (known.inode, known.size, known.changed)
         && known.generation.is_none_or(generation))
-}
-
-/// Keeps to a number of bytes a second.
-struct Pace {
-    begun: Instant,
-    rate: Option<u64>,
-}
-
-impl Pace {
-    fn wait(&self, bytes: u64, stop: &AtomicBool) {
-        let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return };
-        let due = Duration::from_secs_f64(bytes as f64 / rate as f64);
-        while self.begun.elapsed() < due && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep((due - self.begun.elapsed().min(due)).min(Duration::from_millis(20)));
-        }
-    }
 }

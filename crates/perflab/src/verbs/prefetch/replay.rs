@@ -106,16 +106,9 @@ impl Reading {
 
     fn joined(mut self) -> Replayed {
         let rest = self.beside.take().and_then(|beside| beside.join().ok()).unwrap_or_default();
-        let done = self.done;
-        Replayed {
-            pages: done.pages + rest.pages,
-            metadata: done.metadata + rest.metadata,
-            files: done.files.union(&rest.files).copied().collect(),
-            skipped: done.skipped.union(&rest.skipped).copied().collect(),
-            by_name: done.by_name.max(rest.by_name),
-            foreign: if done.foreign.is_empty() { rest.foreign } else { done.foreign },
-            nanos: done.nanos,
-        }
+        let mut done = self.done;
+        done.add(rest);
+        done
     }
 }
 
