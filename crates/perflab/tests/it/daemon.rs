@@ -169,9 +169,13 @@ fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
     let shown = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "csv"]);
     assert!(shown.out.contains("read ahead") && shown.err.contains("starts are judged by"), "{}", shown.out);
     assert_eq!(fs::metadata(&bench.socket).unwrap().permissions().mode() & 0o777, 0o600);
-    std::thread::sleep(Duration::from_secs(1));
-    bench.start();
-    bench.program("what is in memory is not read", |program| program.ahead.warm == 1);
+    // Other tests may drop everybody's caches between two starts; five times in a row they do not.
+    let is_warm = |_| {
+        std::thread::sleep(Duration::from_secs(1));
+        bench.start();
+        bench.status().programs[&bench.program].ahead.warm > 0
+    };
+    assert!((0..5).any(is_warm), "what is in memory is not read: {:?}", bench.status());
 }
 
 #[test]

@@ -413,3 +413,23 @@ fn a_program_is_started_from_copies_of_its_packages() {
     ]);
     assert!(shared.code == Some(3) && shared.err.contains("unshare --mount"), "{}", shared.err);
 }
+
+/// What a trace knows is brought into memory first, whoever dropped it.
+#[test]
+fn a_warm_start_is_warm() {
+    let Some(image) = Image::new("a_warm_start_is_warm") else { return };
+    let laboratory = Laboratory::new();
+    let data = image.write("data", 1000);
+    let program = image.script("start", &format!("cat {} > /dev/null", data.display()));
+    let store = laboratory.path("store").display().to_string();
+    let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", "exit", "--limit", "60s"];
+    let learnt = ["--learn", "--store", &store, "--", &program];
+    let measured = || -> Value {
+        image.cool();
+        serde_json::from_str(&laboratory.good(&[&start[..], &learnt].concat()).out).unwrap()
+    };
+    for document in [measured(), measured()] {
+        let [resident, read] = ["resident-before", "read"].map(|metric| document[metric].as_u64().unwrap());
+        assert!(resident >= 1000 * 4096 && read < 100 * 4096, "{document}");
+    }
+}

@@ -61,7 +61,7 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let known = |mode| reading(context, &store, &subject.program, mode);
     let reading = mode.map(known).transpose()?;
     let disk = disk_of(&subject.program);
-    let warm = || drop(known(Mode::Sync).map(Reading::finish));
+    let warm = || drop(known(Mode::Sync).map(Reading::before));
     let held = heat(context, wanted.caches, warm, || look(&store, &subject.program))?;
     say_held(&held, wanted.caches);
     let background = background(disk);
