@@ -94,6 +94,14 @@ pub fn applications(record: &RunRecord) -> Vec<Application> {
     found.map(|(name, ways)| application(name, ways)).collect()
 }
 
+/// What took pages out of memory that no program maps, though nobody was short of it, by the facts of a run: pages that were
+/// read ahead are read twice then, and warm starts read. Where the kernel says so.
+pub fn pages_out(record: &RunRecord) -> Option<&str> {
+    let mut damon = record.manifest.facts.0.iter().filter(|(key, _)| key.starts_with("reclaim.damon."));
+    let takes = |value: &str| value == "true" || value.split(' ').any(|action| action == "pageout");
+    damon.find(|(_, fact)| takes(&fact.value.to_string())).map(|(_, fact)| fact.source.as_str())
+}
+
 /// Values by metric.
 type Measured<'a> = BTreeMap<&'a str, Vec<f64>>;
 

@@ -18,6 +18,7 @@ mod memory;
 mod mitigations;
 mod notes;
 mod numa;
+mod reclaim;
 mod sysctl;
 mod thp;
 

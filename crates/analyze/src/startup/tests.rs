@@ -97,3 +97,19 @@ fn a_run_without_reading_ahead_has_no_such_section() {
     });
     assert!(applications(&record).is_empty());
 }
+
+#[test]
+fn what_pages_out_is_known_by_its_fact() {
+    let mut record = record(|_, _| 1.0);
+    let mut found = |key: &str, value: Value| {
+        record.manifest.facts = perflab_model::Facts::default();
+        record.manifest.facts.add(&format!("reclaim.{key}"), value, key);
+        pages_out(&record).map(str::to_owned)
+    };
+    let text = |actions: &str| Value::Text(actions.into());
+    assert_eq!(found("damon.0", text("hugepage")), None);
+    assert_eq!(found("damon.1", text("cold pageout")), Some("damon.1".into()));
+    assert_eq!(found("damon.reclaim", Value::Bool(false)), None);
+    assert_eq!(found("damon.reclaim", Value::Bool(true)), Some("damon.reclaim".into()));
+    assert_eq!(found("lru_gen", Value::Bool(true)), None);
+}

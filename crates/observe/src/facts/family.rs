@@ -5,7 +5,7 @@ use perflab_model::Facts;
 use super::notes::Notes;
 use super::{
     cgroup, clocksource, cpu, disk, distribution, hypervisor, kernel, load, memory, mitigations, numa,
-    sysctl, thp,
+    reclaim, sysctl, thp,
 };
 use crate::{ObserveError, Root};
 
@@ -42,6 +42,11 @@ const FAMILIES: &[FactFamily] = &[
         collect: mitigations::collect,
     },
     FactFamily { name: "thp", about: "transparent huge pages", collect: thp::collect },
+    FactFamily {
+        name: "reclaim",
+        about: "what takes pages out of memory though nobody is short of it: DAMON",
+        collect: reclaim::collect,
+    },
     FactFamily {
         name: "sysctl",
         about: "knobs that move benchmarks: memory, scheduler, network",

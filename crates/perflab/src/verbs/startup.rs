@@ -47,13 +47,20 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
     Ok(if status == perflab_model::Status::Finished { Exit::Fine } else { Exit::WorkloadFailed })
 }
 
-/// Which of the shapes of 2007 a run has, in sentences; none where nothing was read ahead.
+/// Which of the shapes of 2007 a run has, in sentences, and what disturbed it; none where nothing was read ahead.
 pub fn conclusions(record: &RunRecord) -> Vec<String> {
     let applications = perflab_analyze::startup::applications(record);
     let of = |one: &Application| {
         one.shapes.iter().map(|shape| format!("{}: {shape}", one.name)).collect::<Vec<_>>()
     };
-    applications.iter().flat_map(of).collect()
+    let disturbed = perflab_analyze::startup::pages_out(record).filter(|_| !applications.is_empty());
+    applications.iter().flat_map(of).chain(disturbed.map(paged_out)).collect()
+}
+
+fn paged_out(place: &str) -> String {
+    format!(
+        "disturbed: DAMON took pages out of memory meanwhile ({place}); some of what was read ahead may have been read twice, and warm starts may have read"
+    )
 }
 
 fn usage(error: &perflab_conduct::startup::NotAnEnd) -> Usage {
