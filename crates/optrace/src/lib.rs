@@ -18,10 +18,11 @@
 //! const SPLIT: u8 = 0;
 //! const ELEMENTS: u8 = 0;
 //!
-//! let folder = tempfile::tempdir().unwrap();
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("tree.optrace");
-//! let words = Words::new(&["insert"], &["split"], &["elements"]).unwrap();
-//! let trace = Trace::create(&path, &words, Options::default()).unwrap();
+//! let words = Words::new(&["insert"], &["split"], &["elements"])?;
+//! let trace = Trace::create(&path, &words, Options::default())?;
 //! let recorder = trace.recorder();
 //! for elements in 0..1000 {
 //!     recorder.begin(INSERT);
@@ -33,11 +34,13 @@
 //!     recorder.end();
 //! }
 //! drop(recorder);
-//! trace.finish().unwrap();
+//! trace.finish()?;
 //!
 //! let mut splits = 0;
-//! let told = optrace::File::open(&path).unwrap().read(|operation| splits += operation.spans.len()).unwrap();
+//! let told = optrace::File::open(&path)?.read(|operation| splits += operation.spans.len())?;
 //! assert_eq!((told.operations, told.lost, splits), (1000, 0, 10));
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! | module | owns |

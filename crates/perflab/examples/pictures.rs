@@ -1,12 +1,14 @@
 //! Draws the pictures of docs/statistics.md: `cargo run -p perflab --example pictures`. Every number in them is simulated
 //! here, with fixed seeds, by the rules that `crates/stats/tests/simulation_rules.rs` holds to their bounds.
 
-#![expect(clippy::unwrap_used, reason = "a picture that cannot be drawn must stop")]
-
 #[path = "../../stats/tests/noise/mod.rs"]
 mod noise;
 #[path = "../../stats/tests/noise/rules.rs"]
-#[expect(dead_code, reason = "not every rule has a picture")]
+#[expect(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "it is that of the tests, and not every rule has a picture"
+)]
 mod rules;
 
 use std::path::Path;
@@ -16,9 +18,9 @@ use perflab_stats::{EDivisive, Hunter, hodges_lehmann_ratio};
 use rules::Rule;
 
 /// Makes one picture.
-type Draw = fn() -> Scene;
+type Draw = fn() -> anyhow::Result<Scene>;
 
-fn main() {
+fn main() -> anyhow::Result<()> {
     let pictures: [(&str, Draw); 8] = [
         ("boots", boots),
         ("order", order),
@@ -32,20 +34,21 @@ fn main() {
     for (name, draw) in pictures {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/pictures/statistics-{name}.svg"));
-        std::fs::write(&path, draw().svg(Surface::Paper)).unwrap();
+        std::fs::write(&path, draw()?.svg(Surface::Paper))?;
         println!("{}", path.display());
     }
+    Ok(())
 }
 
 /// Shares as bars, two a question.
-fn pairs(title: &str, note: &str, bars: Vec<(String, f64)>) -> Scene {
+fn pairs(title: &str, note: &str, bars: Vec<(String, f64)>) -> anyhow::Result<Scene> {
     let bar = |(name, share): (String, f64)| Bar { name, parts: vec![share], interval: None };
     let (title, note) = (title.into(), note.into());
-    Bars { title, note, unit: Unit::Share, parts: Vec::new(), bars: bars.into_iter().map(bar).collect() }
-        .scene()
+    let bars = bars.into_iter().map(bar).collect();
+    Ok(Bars { title, note, unit: Unit::Share, parts: Vec::new(), bars }.scene())
 }
 
-fn boots() -> Scene {
+fn boots() -> anyhow::Result<Scene> {
     let shapes = [(3, 10), (5, 10), (10, 10)];
     let bars = shapes.into_iter().flat_map(|(boots, iterations)| {
         let (pooled, means) = rules::boots(boots, iterations, 2_000);
@@ -59,7 +62,7 @@ fn boots() -> Scene {
     )
 }
 
-fn order() -> Scene {
+fn order() -> anyhow::Result<Scene> {
     let bars = [0.0, 0.01, 0.03].into_iter().flat_map(|total| {
         let (in_turn, paired) = rules::drift(total, 2_000);
         let name = format!("drift {:.0} %", total * 100.0);
@@ -72,7 +75,7 @@ fn order() -> Scene {
     )
 }
 
-fn metrics() -> Scene {
+fn metrics() -> anyhow::Result<Scene> {
     let bars = [1, 10, 50].into_iter().flat_map(|count| {
         let (each, corrected) = rules::many(count, 1_000);
         [(format!("{count} metrics, p < 5 %"), each), (format!("{count} metrics, q < 5 %"), corrected)]
@@ -80,7 +83,7 @@ fn metrics() -> Scene {
     pairs("Chance of any false alarm", "nothing changed; q: Benjamini and Hochberg", bars.collect())
 }
 
-fn stopping() -> Scene {
+fn stopping() -> anyhow::Result<Scene> {
     let (significant, precise) = rules::peeking(4_000);
     pairs(
         "False alarms of whoever looks every five iterations up to fifty",
@@ -89,7 +92,7 @@ fn stopping() -> Scene {
     )
 }
 
-fn alarms() -> Scene {
+fn alarms() -> anyhow::Result<Scene> {
     let all: [(&str, Rule); 4] = [
         ("perflab (ranks)", rules::ranks),
         ("MMTests (bands)", rules::bands),
@@ -103,7 +106,7 @@ fn alarms() -> Scene {
 }
 
 /// Chance to report a true change of 5 % over the number of values.
-fn power() -> Scene {
+fn power() -> anyhow::Result<Scene> {
     let all: [(&str, Rule); 3] = [
         ("perflab (ranks)", rules::ranks),
         ("MMTests (bands)", rules::bands),
@@ -118,7 +121,7 @@ fn power() -> Scene {
         name: n.to_string(),
     };
     let dots = all.iter().enumerate().flat_map(|(group, (_, rule))| sizes.map(|n| dot(group, n, *rule)));
-    Dots {
+    Ok(Dots {
         title: "A true change of 3 %, reported".into(),
         note: "2 % noise: a rule should see more with more values".into(),
         unit: Unit::Share,
@@ -127,11 +130,11 @@ fn power() -> Scene {
         groups: all.iter().map(|(name, _)| (*name).to_owned()).collect(),
         ..Dots::default()
     }
-    .scene()
+    .scene())
 }
 
 /// Four experiments, four verdicts.
-fn verdicts() -> Scene {
+fn verdicts() -> anyhow::Result<Scene> {
     let mut noise = noise::Noise::seeded(21);
     let cases = [
         ("better", 0.94, 0.01, 12),
@@ -142,36 +145,36 @@ fn verdicts() -> Scene {
     let dots = cases.iter().enumerate().map(|(at, (name, ratio, spread, n))| {
         let (a, b) =
             (rules::around(&mut noise, 1.0, *spread, *n), rules::around(&mut noise, *ratio, *spread, *n));
-        let found = hodges_lehmann_ratio(&a, &b, 0.95).unwrap();
+        let found = hodges_lehmann_ratio(&a, &b, 0.95)?;
         let interval = found.interval.map(|i| (i.low - 1.0, i.high - 1.0));
-        Dot { x: at as f64, y: found.value - 1.0, interval, group: at, name: (*name).into() }
+        Ok(Dot { x: at as f64, y: found.value - 1.0, interval, group: at, name: (*name).into() })
     });
     let level = |value: f64| Level { from: -0.5, to: 3.5, value };
-    Dots {
+    Ok(Dots {
         title: "Four experiments on a time, four verdicts".into(),
         note: "dot: estimated change, bar: its 95 % interval, lines: no change and a margin of ± 3 %".into(),
         unit: Unit::Share,
         across: "experiment".into(),
-        dots: dots.collect(),
+        dots: dots.collect::<anyhow::Result<_>>()?,
         levels: vec![level(-0.03), level(0.0), level(0.03)],
         groups: cases.iter().map(|(name, ..)| (*name).to_owned()).collect(),
         ..Dots::default()
     }
-    .scene()
+    .scene())
 }
 
 /// A history with a step of 3 %, and how often two methods see steps in flat ones.
-fn steps() -> Scene {
+fn steps() -> anyhow::Result<Scene> {
     let mut noise = noise::Noise::seeded(5);
     let series: Vec<f64> =
         (0..40).map(|at| 100.0 * if at < 24 { 1.0 } else { 1.03 } * (0.01 * noise.normal()).exp()).collect();
-    let found = EDivisive::default().find(&series).unwrap();
+    let found = EDivisive::default().find(&series)?;
     let starts: Vec<usize> = std::iter::once(0).chain(found.iter().map(|step| step.index)).collect();
     let ends: Vec<usize> = starts.iter().skip(1).copied().chain([series.len()]).collect();
     let stretches: Vec<(f64, f64)> =
         starts.iter().zip(&ends).map(|(from, to)| (*from as f64 - 0.5, *to as f64 - 0.5)).collect();
-    let mean = |(from, to): (&usize, &usize)| perflab_stats::mean(&series[*from..*to]).unwrap();
-    let means: Vec<f64> = starts.iter().zip(&ends).map(mean).collect();
+    let mean = |(from, to): (&usize, &usize)| perflab_stats::mean(&series[*from..*to]);
+    let means: Vec<f64> = starts.iter().zip(&ends).map(mean).collect::<Result<_, _>>()?;
     let level = |((from, to), value): (&(f64, f64), &f64)| Level { from: *from, to: *to, value: *value };
     let span = |((from, to), pair): (&(f64, f64), &[f64])| Span {
         from: *from,
@@ -186,12 +189,10 @@ fn steps() -> Scene {
         group: group(at),
         name: at.to_string(),
     });
-    let flat = |find: &dyn Fn(&[f64]) -> bool| rules::share(400, || find(&noise_series()));
-    let divisive = flat(&|series| {
-        !EDivisive { permutations: 99, ..EDivisive::default() }.find(series).unwrap().is_empty()
-    });
-    let hunter = flat(&|series| !Hunter::default().find(series).unwrap().is_empty());
-    Dots {
+    let quick = EDivisive { permutations: 99, ..EDivisive::default() };
+    let divisive = share_of_flat(|series| Ok(!quick.find(series)?.is_empty()))?;
+    let hunter = share_of_flat(|series| Ok(!Hunter::default().find(series)?.is_empty()))?;
+    Ok(Dots {
         title: "A step of 3 % in a history of 40 runs".into(),
         note: format!(
             "found by E-divisive; steps in flat histories of 40: E-divisive at 5 %: {:.1} %, Hunter at 0.1 %: {:.1} %",
@@ -206,7 +207,13 @@ fn steps() -> Scene {
         spans: stretches.iter().skip(1).zip(means.windows(2)).map(span).collect(),
         groups: vec!["before".into(), "after".into()],
     }
-    .scene()
+    .scene())
+}
+
+/// In how many of 400 flat histories steps are seen.
+fn share_of_flat(sees: impl Fn(&[f64]) -> anyhow::Result<bool>) -> anyhow::Result<f64> {
+    let seen: Vec<bool> = (0..400).map(|_| sees(&noise_series())).collect::<Result<_, _>>()?;
+    Ok(seen.iter().filter(|seen| **seen).count() as f64 / 400.0)
 }
 
 /// A flat history of forty runs; each call draws the next one.

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use perflab_model::io::{Device, PAGE};
@@ -81,11 +81,12 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
     let mounts = Mounts::read();
     let systems: Vec<Option<Here>> =
         plan.start.systems.iter().map(|system| here(system, &mounts, &mut done)).collect();
-    let steps = plan.steps.get(part.steps.clone()).unwrap_or_default();
+    let Part { metadata, steps } = part;
+    let steps = plan.steps.get(steps).unwrap_or_default();
     let is_lost = |step: &&Step<'_>| systems.get(step.file.system).is_none_or(Option::is_none);
     done.skipped.extend(steps.iter().filter(is_lost).map(|step| step.file.turn));
     let pace = Pace::new(begun, budget.rate);
-    let reading = Reading { plan, steps, metadata: part.metadata, systems: &systems, pace, stop };
+    let reading = Reading { plan, steps, metadata, systems: &systems, pace, stop };
     let disks: BTreeSet<Device> = systems.iter().flatten().map(|here| here.disk).collect();
     // No disk waits for another one.
     let each = std::thread::scope(|scope| {
@@ -94,6 +95,7 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
         all.into_iter().filter_map(|one| one.join().ok()).collect::<Vec<_>>()
     });
     each.into_iter().for_each(|one| done.add(one));
+    done.pages = reading.pace.asked() / PAGE;
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
 }
@@ -112,17 +114,19 @@ impl Reading<'_> {
     /// What of it lies on one disk.
     fn read(&self, disk: Device) -> Replayed {
         let mut done = Replayed::default();
-        let ours = |here: &Option<Here>| here.as_ref().is_some_and(|here| here.disk == disk);
-        if self.metadata {
-            for (system, here) in self.plan.start.systems.iter().zip(self.systems) {
-                if let Some(here) = here.as_ref().filter(|here| here.disk == disk) {
-                    metadata(system, here, self.stop, &mut done);
-                }
+        let ours = |here: &&Here| here.disk == disk;
+        let systems = self.plan.start.systems.iter().zip(self.systems);
+        let systems = systems.filter_map(|(system, here)| Some((system, here.as_ref().filter(ours)?)));
+        let mut rotates = false;
+        for (system, here) in systems {
+            rotates |= here.rotates;
+            if self.metadata {
+                metadata(system, here, self.stop, &mut done);
             }
         }
-        let is_ours = |step: &&Step<'_>| self.systems.get(step.file.system).is_some_and(ours);
-        let steps: Vec<&Step<'_>> = self.steps.iter().filter(is_ours).collect();
-        let rotates = self.systems.iter().flatten().any(|here| here.disk == disk && here.rotates);
+        let here = |step: &Step<'_>| self.systems.get(step.file.system).and_then(Option::as_ref);
+        let steps: Vec<&Step<'_>> =
+            self.steps.iter().filter(|step| here(step).as_ref().is_some_and(ours)).collect();
         read(&steps, if rotates { 1 } else { THREADS }, &self.pace, self.stop, &mut done);
         done
     }
@@ -148,7 +152,7 @@ fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Repl
 
 /// Opens, asks, and waits for what was asked a window before.
 fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
-    let (next, asked) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let next = AtomicUsize::new(0);
     let work = || {
         let (mut coming, mut met) = (Coming::new(threads, stop), Vec::new());
         while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -159,7 +163,6 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
             met.push((step.file.turn, file.is_ok()));
             let Ok(file) = file else { continue };
             ask(&Rc::new(file), &step.pages, &mut coming, &mut |pages| {
-                asked.fetch_add(pages, Ordering::Relaxed);
                 pace.wait(pages * PAGE, stop);
                 !stop.load(Ordering::Relaxed)
             });
@@ -179,7 +182,6 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
             done.skipped.insert(turn)
         };
     }
-    done.pages += asked.into_inner();
 }
 
 /// The file of a step, if it is still the one that was traced.

@@ -4,14 +4,16 @@
 //! two runs, the second one with slower values and another kernel; one run of 36,000 ticks; or one of 1,000 cases with 30 iterations each;
 //! the flame graph viewer, with two sides or with 100,000 boxes; or the study's 1,416,100 operations.
 
-#![expect(clippy::unwrap_used, reason = "an example for the tests may stop at what it does not expect")]
-
 #[path = "../tests/data/operations.rs"]
 mod operations;
 #[path = "../tests/data/recorded.rs"]
+#[expect(clippy::unwrap_used, reason = "it is that of the tests")]
 mod recorded;
 #[path = "../tests/data/stacks.rs"]
+#[expect(clippy::unwrap_used, reason = "it is that of the tests")]
 mod stacks;
+
+use std::error::Error;
 
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_model::Nanos;
@@ -20,9 +22,9 @@ use perflab_present::flame::page;
 use perflab_present::report::{ReportInput, RunInput, render};
 use perflab_present::trace::{MOST_BYTES, TraceSection, zoom};
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let out = arguments.next().expect("a path for the page");
+    let out = arguments.next().ok_or("give a path for the page")?;
     let kind = arguments.next();
     let flames = match kind.as_deref() {
         Some("flame") => Some(stacks::two()),
@@ -30,35 +32,36 @@ fn main() {
         _ => None,
     };
     if let Some(flames) = flames {
-        std::fs::write(&out, page("perflab", &flames).unwrap()).unwrap();
-        return;
+        std::fs::write(&out, page("perflab", &flames)?)?;
+        return Ok(());
     }
     let mut input = match kind.as_deref() {
-        Some("two") => two(),
-        Some("long") => long(),
-        Some("many") => many(),
-        _ => one(),
+        Some("two") => two()?,
+        Some("long") => long()?,
+        Some("many") => many()?,
+        _ => one()?,
     };
     if kind.as_deref() == Some("trace") {
-        input.traces.push(trace());
+        input.traces.push(trace()?);
     }
-    let page = render(&input).unwrap();
-    std::fs::write(&out, &page).unwrap();
+    let page = render(&input)?;
+    std::fs::write(&out, &page)?;
     eprintln!("{out}: {} bytes", page.len());
+    Ok(())
 }
 
-fn by_factor(run: &RunInput, factor: &str) -> Comparison {
+fn by_factor(run: &RunInput, factor: &str) -> Result<Comparison, Box<dyn Error>> {
     let side = Side { name: "run".into(), runs: vec![run.record.clone()] };
-    compare_by_factor(&side, factor, &Options::default()).unwrap()
+    Ok(compare_by_factor(&side, factor, &Options::default())?)
 }
 
-fn one() -> ReportInput {
+fn one() -> Result<ReportInput, Box<dyn Error>> {
     let run = recorded::run();
-    let comparisons = vec![by_factor(&run, "pages"), by_factor(&run, "placebo")];
-    ReportInput { comparisons, runs: vec![run], flames: Some(stacks::two()), ..ReportInput::default() }
+    let comparisons = vec![by_factor(&run, "pages")?, by_factor(&run, "placebo")?];
+    Ok(ReportInput { comparisons, runs: vec![run], flames: Some(stacks::two()), ..ReportInput::default() })
 }
 
-fn two() -> ReportInput {
+fn two() -> Result<ReportInput, Box<dyn Error>> {
     let (mut before, mut after) = (recorded::run(), recorded::run());
     before.record.manifest.label = Some("before".into());
     after.record.manifest.label = Some("after".into());
@@ -68,23 +71,22 @@ fn two() -> ReportInput {
         sample.value *= 0.93;
     }
     let side = |name: &str, run: &RunInput| Side { name: name.into(), runs: vec![run.record.clone()] };
-    let comparison =
-        compare(&side("before", &before), &[side("after", &after)], &Options::default()).unwrap();
-    ReportInput {
+    let comparison = compare(&side("before", &before), &[side("after", &after)], &Options::default())?;
+    Ok(ReportInput {
         title: "Does the new kernel cost bandwidth?".into(),
         comparisons: vec![comparison],
         runs: vec![before, after],
         ..ReportInput::default()
-    }
+    })
 }
 
 /// The recorded series over and over, as an hour at 10 Hz would give it.
-fn long() -> ReportInput {
-    let mut input = one();
+fn long() -> Result<ReportInput, Box<dyn Error>> {
+    let mut input = one()?;
     for series in &mut input.runs[0].series {
         *series = Spans::of(&repeated(&series.whole(), 36_000 / 113));
     }
-    input
+    Ok(input)
 }
 
 fn repeated(series: &Series, times: u64) -> Series {
@@ -99,7 +101,7 @@ fn repeated(series: &Series, times: u64) -> Series {
 }
 
 /// A thousand cases, thirty iterations each, with the recorded values in turn.
-fn many() -> ReportInput {
+fn many() -> Result<ReportInput, Box<dyn Error>> {
     let mut run = recorded::run();
     let record = &mut run.record;
     let (model, values) = (record.manifest.plan.cases[0].clone(), record.samples.clone());
@@ -115,8 +117,8 @@ fn many() -> ReportInput {
     record.manifest.plan.slots.clear();
     for n in 0..30_000_u32 {
         let (case, iteration, start) = (n % 1000, n / 1000, Nanos(u64::from(n) * 370_000));
-        let from =
-            values.iter().filter(|s| s.primary && s.case / 2 % 2 == case % 2).nth(n as usize % 40).unwrap();
+        let mut like = values.iter().filter(|s| s.primary && s.case / 2 % 2 == case % 2);
+        let from = like.nth(n as usize % 40).ok_or("the recorded run has fewer values")?;
         let end = Nanos(start.0 + 350_000);
         record.samples.push(perflab_model::Sample { case, iteration, start, end, ..from.clone() });
         record.manifest.plan.slots.push(perflab_model::Slot {
@@ -134,15 +136,16 @@ fn many() -> ReportInput {
             end,
         });
     }
-    let comparisons = vec![by_factor(&run, "pages")];
-    ReportInput { comparisons, runs: vec![run], ..ReportInput::default() }
+    let comparisons = vec![by_factor(&run, "pages")?];
+    Ok(ReportInput { comparisons, runs: vec![run], ..ReportInput::default() })
 }
 
 /// Insertions as the study has them, and the same question as the browser test asks of them.
-fn trace() -> TraceSection {
+fn trace() -> Result<TraceSection, Box<dyn Error>> {
     let operations = operations::study(1_416_100);
-    let report = perflab_analyze::trace::analyze(&operations, &Default::default()).unwrap();
+    let report = perflab_analyze::trace::analyze(&operations, &Default::default())?;
     let data = zoom(&operations, &report, "old policy", MOST_BYTES);
     eprintln!("{} operations, {} outliers: {} bytes", report.operations, report.outlier_count, data.len());
-    TraceSection::new("old policy", perflab_analyze::trace::sentences(&report), &[]).with_zoom(data)
+    let sentences = perflab_analyze::trace::sentences(&report);
+    Ok(TraceSection::new("old policy", sentences, &[]).with_zoom(data))
 }

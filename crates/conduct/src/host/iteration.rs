@@ -48,11 +48,9 @@ fn attempt(
     let kept = station.scratch.as_deref().map(kept_folder).transpose()?;
     let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
     let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
-    let mut environment: Vec<(String, String)> =
-        case.environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut environment = vec![state(station)];
+    environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment.extend(traces::variable(station, index, definition));
-    // A perflab that the workload starts keeps its promises where they are found again, whatever its HOME is.
-    environment.push(("PERFLAB_STATE".into(), station.host.state.display().to_string()));
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let tracing = io::start(station.manifest)?;
@@ -68,6 +66,13 @@ fn attempt(
         let _ = fs::remove_dir_all(folder);
     }
     Ok(finished?)
+}
+
+/// A perflab that the workload starts keeps its promises where they are found again, whatever its HOME and its folder are.
+fn state(station: &Station<'_>) -> (String, String) {
+    let place = &station.host.state;
+    let place = std::path::absolute(place).unwrap_or_else(|_| place.clone());
+    ("PERFLAB_STATE".into(), place.display().to_string())
 }
 
 fn fresh_folder(base: &Path, index: u32) -> Result<PathBuf, ConductError> {

@@ -25,7 +25,7 @@ impl Default for Worth {
 impl Worth {
     /// Whether a start was; `delays` says whether the kernel accounts for them.
     pub fn is(&self, used: Used, delays: bool) -> bool {
-        match delays && used.is_waiting_counted() {
+        match by_waiting(used, delays) {
             true => used.waited >= self.wait,
             false => used.read >= self.read || used.faults >= self.faults,
         }
@@ -33,7 +33,7 @@ impl Worth {
 
     /// What a start waited for, beside what would be worth it.
     pub fn told(&self, used: Used, delays: bool) -> String {
-        match delays && used.is_waiting_counted() {
+        match by_waiting(used, delays) {
             true => format!("it waited {} for disks; {} are worth it", used.waited, self.wait),
             false => format!(
                 "it read {} with {} major faults; {} or {} are worth it",
@@ -52,6 +52,11 @@ impl Worth {
             false => "bytes read and major faults (kernel.task_delayacct is 0)",
         }
     }
+}
+
+/// Whether it is judged by what it waited.
+fn by_waiting(used: Used, delays: bool) -> bool {
+    delays && used.is_waiting_counted()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Pace {
     begun: Instant,
     rate: Option<u64>,
-    /// bytes so far, from all disks
+    /// bytes, from all disks
     asked: AtomicU64,
 }
 
@@ -16,7 +16,12 @@ impl Pace {
         Pace { begun, rate, asked: AtomicU64::new(0) }
     }
 
-    /// Waits as long as so many bytes more take.
+    /// Bytes that were asked for.
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Notes that so many bytes more are asked for, and waits as long as they take.
     pub fn wait(&self, more: u64, stop: &AtomicBool) {
         let bytes = self.asked.fetch_add(more, Ordering::Relaxed) + more;
         let Some(rate) = self.rate.filter(|rate| *rate > 0) else { return };
