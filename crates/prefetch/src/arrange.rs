@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::donor::Donor;
 pub use self::lying::{Lying, look_again};
-use self::wanted::wanted;
+pub use self::wanted::shares;
+use self::wanted::{Staying, wanted};
 use crate::PrefetchError;
 use crate::plan::{Plan, Step};
 use crate::replay::{is_mounted, is_traced};
-use crate::trace::{FileSystem, Start};
+use crate::trace::{FileSystem, Known, Start};
 
 /// What can exchange blocks.
 const ABLE: &str = "ext4";
@@ -45,9 +46,17 @@ pub struct Arranged {
     pub left: BTreeMap<String, usize>,
 }
 
+impl Arranged {
+    fn leave(&mut self, why: impl Into<String>, files: usize) {
+        if files > 0 {
+            *self.left.entry(why.into()).or_default() += files;
+        }
+    }
+}
+
 /// How what a start reads lies on its file systems.
 pub fn parts(start: &Start) -> Vec<Part> {
-    let plan = wanted(start);
+    let plan = wanted(start, &Staying::default());
     let part = |(at, system): (usize, &FileSystem)| Part {
         place: system.place.clone(),
         kind: system.kind.clone(),
@@ -57,22 +66,26 @@ pub fn parts(start: &Start) -> Vec<Part> {
     start.systems.iter().enumerate().map(part).collect()
 }
 
-/// Moves what a start reads, file system by file system, or only that of one of them. `tell` hears of pages that are dealt with.
-/// It ends early, with what is moved moved, when `stop` is set.
+/// Moves what a start reads, file system by file system, or only that of one of them. What was brought together for one of the
+/// `others`, programs that are known, stays with what that one reads. `tell` hears of pages that are dealt with. It ends early,
+/// with what is moved moved, when `stop` is set.
 ///
 /// # Errors
 /// No room on a file system; one that cannot be written.
 pub fn arrange(
     start: &Start,
+    others: &[Known],
     on: Option<&Path>,
     stop: &AtomicBool,
     tell: &dyn Fn(u64),
 ) -> Result<Arranged, PrefetchError> {
-    let plan = wanted(start);
+    let staying = Staying::of(others);
+    let plan = wanted(start, &staying);
     let mut done = Arranged::default();
     for (at, system) in start.systems.iter().enumerate() {
         let place = Path::new(&system.place);
         if left_alone(system).is_none() && on.is_none_or(|on| on == place) {
+            done.leave("brought together for another program", staying.files(start, at));
             arrange_one(&plan, at, place, &mut done, &mut |step| {
                 tell(step.pages.pages());
                 !stop.load(Ordering::Relaxed)
@@ -95,14 +108,13 @@ fn arrange_one(
     let pieces = donor.pieces().map_err(PrefetchError::io("look at", place))? as u64;
     let lying = lying::lying(plan, system);
     if pieces >= lying.stretches {
-        let why = format!("the free room on {} lies in {pieces} pieces too", place.display());
-        done.left.insert(why, lying.files);
+        done.leave(format!("the free room on {} lies in {pieces} pieces too", place.display()), lying.files);
         return Ok(());
     }
     for step in steps {
         match give(&mut donor, step) {
             Ok(bytes) => done.bytes += bytes,
-            Err(error) => *done.left.entry(why(&error)).or_default() += 1,
+            Err(error) => done.leave(why(&error), 1),
         }
         if !go_on(step) {
             break;

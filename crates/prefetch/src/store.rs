@@ -66,7 +66,7 @@ impl Store {
     /// # Errors
     /// A folder that cannot be made or written.
     pub fn add(&self, program: &Path, start: Start) -> Result<PathBuf, PrefetchError> {
-        let fresh = || Known { program: program.display().to_string(), starts: Vec::new() };
+        let fresh = || Known { program: program.display().to_string(), starts: Vec::new(), arranged: false };
         let mut known = match self.get(program) {
             Ok(known) => known,
             Err(newer @ PrefetchError::Newer { .. }) => return Err(newer),
@@ -85,6 +85,12 @@ impl Store {
     /// A folder that cannot be written.
     pub fn replace(&self, program: &Path, known: &Known) -> Result<(), PrefetchError> {
         file::write(&self.path(program), known)
+    }
+
+    /// What is known of every program but this one; what cannot be read is left out.
+    pub fn others(&self, program: &Path) -> Vec<Known> {
+        let all = self.all().into_iter().filter_map(|path| file::read(&path).ok());
+        all.filter(|known| Path::new(&known.program) != program).collect()
     }
 
     /// The folder.

@@ -137,4 +137,7 @@ pub struct Known {
     pub program: String,
     /// its latest starts, the oldest first
     pub starts: Vec<Start>,
+    /// whether what it reads was brought together on the disk
+    #[serde(default)]
+    pub arranged: bool,
 }

@@ -46,9 +46,13 @@ impl Apart {
 
     /// What `arrange` says of the image, and what beside.
     fn arrange(&self, more: &[&str]) -> (Value, String) {
+        self.arrange_for(&self.program, more)
+    }
+
+    fn arrange_for(&self, program: &str, more: &[&str]) -> (Value, String) {
         let place = self.image.place().display().to_string();
         // The machine's own programs stay where they lie.
-        let here = ["arrange", &self.program, "--on", &place, "--format", "json"];
+        let here = ["arrange", program, "--on", &place, "--format", "json"];
         let said = self.prefetch(&[&here[..], more].concat());
         assert_eq!(said.code, Some(0), "{}", said.err);
         let rows: Vec<Value> = serde_json::from_str(&said.out).unwrap();
@@ -57,6 +61,14 @@ impl Apart {
 
     fn files(&self) -> Vec<PathBuf> {
         (0..FILES).map(|file| self.image.place().join(format!("lib/{file:02}"))).collect()
+    }
+
+    /// Where a trace says that its files below `lib` begin, in bytes of the disk.
+    fn told(&self, program: &str) -> Vec<(String, Option<u64>)> {
+        let shown = self.prefetch(&["show", program, "--format", "json"]).out;
+        let shown: Vec<Value> = serde_json::from_str(&shown).unwrap();
+        let files = shown.iter().map(|row| (row["file"].as_str().unwrap(), row["on disk at"].as_u64()));
+        files.filter(|(file, _)| file.contains("/lib/")).map(|(file, at)| (file.to_owned(), at)).collect()
     }
 
     /// Where each begins, in blocks of the disk.
@@ -91,13 +103,37 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     for (byte, file) in (0..).zip(apart.files()) {
         assert_eq!(fs::read(file).unwrap(), vec![byte; PAGES * 4096 - 7]);
     }
-    let shown = apart.prefetch(&["show", &apart.program, "--format", "json"]).out;
-    let shown: Vec<Value> = serde_json::from_str(&shown).unwrap();
-    let files = shown.iter().filter(|row| row["file"].as_str().unwrap().contains("/lib/"));
-    let told: Vec<Option<u64>> = files.map(|row| row["on disk at"].as_u64()).collect();
+    let told: Vec<_> = apart.told(&apart.program).into_iter().map(|(_, place)| place).collect();
     assert_eq!(told, now, "the trace knows where they lie");
     let said = apart.prefetch(&["replay", "--no-start", "--", &apart.program]);
     assert!(said.err.contains("read ahead: 4.") && !said.err.contains("changed"), "{}", said.err);
+}
+
+#[test]
+fn what_lies_together_for_one_program_stays_when_another_is_arranged() {
+    let test = "what_lies_together_for_one_program_stays_when_another_is_arranged";
+    let Some(apart) = Apart::new(test, "ext4") else { return };
+    let lib = apart.image.place().join("lib");
+    let read = format!("cat {0}/0[89] {0}/between-* >/dev/null", lib.display());
+    let other = apart.image.script("other", &read);
+    apart.image.cool();
+    assert_eq!(apart.prefetch(&["learn", "--", &other]).code, Some(0));
+    let now = |file: &str| perflab_observe::io::look(std::path::Path::new(file)).unwrap().place(0);
+    let is_known = |program: &str| {
+        let told = apart.told(program);
+        assert!(told.len() >= 12 && told.iter().all(|(file, place)| now(file) == *place), "{told:?}");
+    };
+
+    let (row, said) = apart.arrange(&["--apply"]);
+    assert_eq!(row["stretches"], 1, "{said}");
+    is_known(&other);
+    let places = apart.places();
+    let (row, said) = apart.arrange_for(&other, &["--apply"]);
+    assert!(said.contains("2 parts of files stay where they are: brought together for another"), "{said}");
+    assert!(row["stretches"].as_u64() <= Some(3) && row["stretches before"].as_u64() >= Some(4), "{row}");
+    assert_eq!(apart.places(), places);
+    assert_eq!(apart.arrange(&[]).0["stretches"], 1);
+    [&apart.program, &other].into_iter().for_each(|program| is_known(program));
 }
 
 #[test]

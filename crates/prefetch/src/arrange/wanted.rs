@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use perflab_model::io::Runs;
 
 use crate::plan::{Order, Plan, Step, plan};
-use crate::trace::Start;
+use crate::trace::{Known, Start, TracedFile};
 
 /// Pages that nobody reads, and that are taken along so that a file needs no block with a map. As many as a disk reads in the time
 /// of a seek would be too many: such blocks lie together.
@@ -17,8 +17,8 @@ const CHEAP: u64 = 16;
 const TOGETHER: u64 = 512;
 
 /// Everything that a start reads, in the order in which it is needed: a file in one piece, when the first of it is, where
-/// that brings little along that nobody reads.
-pub(super) fn wanted<'a>(start: &'a Start) -> Plan<'a> {
+/// that brings little along that nobody reads. Without what is to stay where it lies.
+pub(super) fn wanted<'a>(start: &'a Start, staying: &Staying) -> Plan<'a> {
     let Plan { steps, left_out, .. } = plan(start, Order::Access, u64::MAX);
     let mut read: HashMap<u32, Runs> = HashMap::new();
     for step in &steps {
@@ -32,7 +32,58 @@ pub(super) fn wanted<'a>(start: &'a Start) -> Plan<'a> {
         Some(pages) => met.insert(step.file.turn).then(|| Step { pages: pages.clone(), ..step }),
         None => Some(step),
     };
-    Plan { start, steps: together(steps.into_iter().filter_map(step)), left_out }
+    let steps = steps.into_iter().filter_map(step).filter_map(|step| staying.leave(start, step));
+    Plan { start, steps: together(steps), left_out }
+}
+
+/// Pages that were brought together for other programs.
+#[derive(Debug, Default)]
+pub(super) struct Staying(HashMap<Identity, Runs>);
+
+/// A file, wherever it was traced: its file system, its number there, and when it was changed last.
+type Identity = (Option<String>, u64, i64);
+
+impl Staying {
+    /// What the latest starts of arranged programs read.
+    pub(super) fn of(others: &[Known]) -> Self {
+        let mut all = Staying::default();
+        for start in others.iter().filter(|known| known.arranged).filter_map(|known| known.starts.last()) {
+            for file in &start.files {
+                let pages = all.0.entry(identity(start, file)).or_default();
+                *pages = pages.union(&file.pages);
+            }
+        }
+        all
+    }
+
+    /// What of a step does not stay; nothing where that is all of it.
+    fn leave<'a>(&self, start: &Start, step: Step<'a>) -> Option<Step<'a>> {
+        let Some(staying) = self.0.get(&identity(start, step.file)) else { return Some(step) };
+        let pages = step.pages.without(staying);
+        (!pages.is_empty()).then_some(Step { pages, ..step })
+    }
+
+    /// How many of a start's files stay, or parts of them.
+    pub(super) fn files(&self, start: &Start, system: usize) -> usize {
+        let here = start.files.iter().filter(|file| file.system == system);
+        let stays = |file: &&TracedFile| {
+            self.0
+                .get(&identity(start, file))
+                .is_some_and(|pages| !pages.intersection(&file.pages).is_empty())
+        };
+        here.filter(stays).count()
+    }
+}
+
+fn identity(start: &Start, file: &TracedFile) -> Identity {
+    (start.systems.get(file.system).and_then(|system| system.uuid.clone()), file.inode, file.changed)
+}
+
+/// Whether a program reads one of the files that a start reads.
+pub fn shares(known: &Known, start: &Start) -> bool {
+    let read: HashSet<Identity> = start.files.iter().map(|file| identity(start, file)).collect();
+    let mut starts = known.starts.iter();
+    starts.any(|other| other.files.iter().any(|file| read.contains(&identity(other, file))))
 }
 
 /// What is read of a file at about the same time in one step.
@@ -69,12 +120,37 @@ mod tests {
         let (other, long) = (file(2, &[(7, 4, 1, 5)]), file(3, &[(0, TOGETHER, 5, 6)]));
         let systems = vec![];
         let start = Start { when: 0, source: crate::Source::Traced, systems, files: vec![one, other, long] };
-        let steps = wanted(&start).steps;
+        let steps = wanted(&start, &Staying::default()).steps;
         let told: Vec<_> =
             steps.iter().map(|step| (step.file.inode, step.pages.iter().collect::<Vec<_>>())).collect();
         assert_eq!(told[0], (1, vec![(0, 4), (100, 4), (200, 4)]));
         assert_eq!(told[1..3], [(2, vec![(7, 4)]), (3, vec![(0, TOGETHER)])]);
         assert_eq!(told[3..], [(1, vec![(900, 4)])], "a later time");
+    }
+
+    #[test]
+    fn what_lies_together_for_another_program_stays() {
+        let started = |files| Start { when: 0, source: crate::Source::Traced, systems: vec![], files };
+        let known = |arranged| Known {
+            program: "/bin/other".into(),
+            starts: vec![started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(4, 4, 1, 1)])])],
+            arranged,
+        };
+        let start =
+            started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(0, 16, 1, 1)]), file(3, &[(0, 4, 2, 1)])]);
+        let moved = |others: &[Known]| {
+            let steps = wanted(&start, &Staying::of(others)).steps;
+            steps
+                .iter()
+                .map(|step| (step.file.inode, step.pages.iter().collect()))
+                .collect::<Vec<(_, Vec<_>)>>()
+        };
+        assert_eq!(moved(&[known(true)]), [(2, vec![(0, 4), (8, 8)]), (3, vec![(0, 4)])]);
+        assert_eq!(moved(&[known(false)]).len(), 3);
+        assert_eq!(Staying::of(&[known(true)]).files(&start, 0), 2);
+        assert!(
+            shares(&known(false), &start) && !shares(&known(false), &started(vec![file(3, &[(0, 4, 2, 1)])]))
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::Bytes;
-use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts};
+use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts, shares};
 use perflab_prefetch::{Policy, Start, Store, combine};
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -48,11 +48,16 @@ pub fn bring_together(
 ) -> anyhow::Result<()> {
     let start = known(store, program, policy)?;
     let bar = bar(context, start.pages());
-    let (done, stopped) = listening(|stop| exchange(&start, on, stop, &|pages| bar.inc(pages)))?;
+    let others = store.others(program);
+    let (done, stopped) = listening(|stop| exchange(&start, &others, on, stop, &|pages| bar.inc(pages)))?;
     bar.finish_and_clear();
-    let mut all = store.get(program)?;
-    look_again(&mut all);
-    store.replace(program, &all)?;
+    let mut own = store.get(program)?;
+    own.arranged |= done.as_ref().is_ok_and(|done| done.bytes > 0);
+    let sharing = others.into_iter().filter(|other| shares(other, &start));
+    for mut known in sharing.chain([own]) {
+        look_again(&mut known);
+        store.replace(Path::new(&known.program), &known)?;
+    }
     say(context, &done?);
     if stopped {
         bail!("stopped: what was moved is moved, and the rest lies where it lay");
