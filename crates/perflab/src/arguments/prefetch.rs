@@ -41,7 +41,7 @@ Examples:
   perflab prefetch learn --cold -- python3 -c 'import json'
   perflab prefetch replay -- python3 -c 'import json'
 
---fine pays where each byte costs: on flash, and on a disk that turns once `perflab prefetch
+--fine pays where each byte costs: on slow flash, and on a disk that turns once `perflab prefetch
 arrange` has brought together what is read.
 
 As root every page is traced as it comes, with the file systems' own blocks. Without, what is in
