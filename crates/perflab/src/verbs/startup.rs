@@ -2,6 +2,7 @@
 
 mod ahead;
 mod once;
+mod subject;
 
 use clap::ValueEnum;
 use perflab_analyze::startup::Application;
@@ -14,13 +15,14 @@ use crate::verbs::recording::{literal, quoted, words};
 use crate::verbs::written::Written;
 
 pub use once::once;
+use subject::Subject;
 
 /// What one start prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
 
 /// Measures starts, and compares the ways.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
-    let subject = once::Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
+    let subject = Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
     if wanted.reader.is_some() != wanted.prefetch.contains(&Ahead::Reader) {
         let message = "--reader COMMAND and the way `reader` in --prefetch belong together";
         return Err(

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use perflab_prefetch::{FileSystem, Store};
 use serde_json::Value;
 
 use crate::image::Image;
@@ -79,6 +80,27 @@ fn what_was_learnt_is_in_memory_before_the_program_starts() {
             );
         }
     }
+}
+
+/// Who looks something up between the dropping of caches and the start reads its folders in the program's place.
+#[test]
+fn the_folders_that_a_program_lies_in_are_learnt() {
+    let Some(image) = Image::new("the_folders_that_a_program_lies_in_are_learnt") else { return };
+    let laboratory = Laboratory::new();
+    image.write("one/two/three/data", 1);
+    let program = image.script("one/two/three/start", "true");
+    let metadata = |store: &str, arguments: &[&str]| {
+        image.cool();
+        laboratory.good(&[arguments, &["--", &program]].concat());
+        let known = Store::locate(Some(Path::new(store))).get(Path::new(&program)).unwrap();
+        let here = |system: &&FileSystem| Path::new(&system.place) == image.place();
+        known.starts[0].systems.iter().find(here).map_or(0, |system| system.metadata.pages())
+    };
+    let stores = ["one", "two"].map(|name| laboratory.path(name).display().to_string());
+    let learnt = metadata(&stores[0], &["prefetch", "--store", &stores[0], "learn", "--cold"]);
+    let start = ["start-once", "--caches", "3", "--prefetch", "sync", "--until", "exit", "--limit", "60s"];
+    let started = metadata(&stores[1], &[&start[..], &["--learn", "--store", &stores[1]]].concat());
+    assert!(learnt >= 4 && started >= 4, "{learnt} and {started} pages of folders and inodes");
 }
 
 #[test]

@@ -29,12 +29,9 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     let (word, _) =
         wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
     let program = store::program(word)?;
-    if wanted.cold {
-        drop_caches(&context.root, 3)?;
-    }
     let learning = |stop: &AtomicBool| {
         let _finely = wanted.fine.then(|| super::finely(context, &program)).transpose()?;
-        learn_once(context, &wanted.command, limit, stop)
+        learn_once(context, wanted, limit, stop)
     };
     let (learnt, _) = listening(learning)?;
     let (mut child, start) = learnt?;
@@ -64,15 +61,14 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
 /// A program, and what it read.
 type Learnt = (Child, Result<Start, perflab_prefetch::PrefetchError>);
 
-/// Starts a command; what it read in the first `limit` of it. A wish to stop is passed on to it.
-fn learn_once(
-    context: &Context,
-    command: &[OsString],
-    limit: Nanos,
-    stop: &AtomicBool,
-) -> anyhow::Result<Learnt> {
+/// Starts a program; what it read in the first `limit` of it. A wish to stop is passed on to it.
+fn learn_once(context: &Context, wanted: &Learn, limit: Nanos, stop: &AtomicBool) -> anyhow::Result<Learnt> {
     let tracer = IoTracer::start(Whose::Children);
-    let mut child = spawn(command)?;
+    // Last of all: what is looked up between this and the start, the program does not read, and nobody learns.
+    if wanted.cold {
+        drop_caches(&context.root, 3)?;
+    }
+    let mut child = spawn(&wanted.command)?;
     let tracer = match tracer {
         Ok(tracer) => tracer,
         Err(error) => {

@@ -1,27 +1,24 @@
 //! One start: caches, what they still hold, what else is going on, reading ahead, the start itself. What it measured is one
 //! JSON document.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use perflab_analyze::io::by_file;
 use perflab_conduct::settings::{Knob, drop_caches};
-use perflab_conduct::startup::{Cost, DiskReads, Held, Inside, StartError, Started, Until, disk_of, start};
-use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
+use perflab_conduct::startup::{Cost, DiskReads, Held, Started};
+use perflab_model::io::Device;
 use perflab_model::{Bytes, Nanos};
-use perflab_observe::io::{IoTracer, Mounts, Whose, identify};
-use perflab_prefetch::{Mode, Policy, Store, combine, learn, store};
+use perflab_observe::io::Mounts;
+use perflab_prefetch::{Mode, Policy, Store, combine};
 use serde_json::json;
 
 use super::ahead::{mode, read_with, reading};
+use super::subject::Subject;
 use crate::arguments::startup::{Ahead, Caches, StartOnce};
 use crate::context::Context;
-use crate::exit::{Exit, NeverStarted, Usage};
-use crate::quantities;
+use crate::exit::Exit;
 use crate::verbs::meanwhile::Meanwhile;
-use crate::verbs::prefetch::{Reading, bring_together, finely};
+use crate::verbs::prefetch::{Reading, bring_together};
 
 /// The system's own I/O after dropping caches is over by then, mostly; what goes on is measured here.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -60,11 +57,10 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     }
     let known = |mode| reading(context, &store, &subject.program, mode);
     let reading = mode.map(known).transpose()?;
-    let disk = disk_of(&subject.program);
     let warm = || drop(known(Mode::Sync).map(Reading::before));
     let held = heat(context, wanted.caches, warm, || look(&store, &subject.program))?;
     say_held(&held, wanted.caches);
-    let background = background(disk);
+    let background = background(subject.disk);
     let begun = perflab_observe::monotonic_now();
     let reading = reading.map(Reading::before);
     if let Some(reader) = wanted.reader.as_ref().filter(|_| wanted.prefetch == Ahead::Reader) {
@@ -165,94 +161,4 @@ fn background(disk: Option<Device>) -> Option<u64> {
     std::thread::sleep(SETTLE);
     let since = disk.and_then(DiskReads::of)?.since(before?);
     Some(since.bytes + since.written)
-}
-
-/// What is started, and how it is seen to have.
-pub struct Subject {
-    command: Vec<OsString>,
-    /// its file, where it really lies
-    program: PathBuf,
-    /// on which disk, where that is another than the machine's
-    inside: Option<Inside>,
-    until: Until,
-    limit: Nanos,
-}
-
-impl Subject {
-    /// A command that is started as it is.
-    pub fn new(command: &[OsString], until: &str, limit: &str) -> anyhow::Result<Self> {
-        let until: Until = until.parse().map_err(|error| super::usage(&error))?;
-        let limit = quantities::time("--limit", limit)?;
-        let program = store::program(command.first().context("no command")?)?;
-        until.check()?;
-        Ok(Subject { command: command.into(), program, inside: None, until, limit })
-    }
-
-    /// The same, on another disk where that is wanted.
-    fn of(wanted: &StartOnce) -> anyhow::Result<Self> {
-        let subject = Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
-        let Some(disk) = &wanted.inside else { return Ok(subject) };
-        let inside = Inside::prepare(disk, &wanted.package)?;
-        let program = inside.copy_of(&subject.program);
-        if !program.is_file() {
-            let message =
-                format!("{} belongs to none of {}", subject.program.display(), wanted.package.join(", "));
-            return Err(Usage::new(message, "`dpkg -S FILE` says whose it is").into());
-        }
-        Ok(Subject { command: inside.command(&subject.command), program, inside: Some(inside), ..subject })
-    }
-
-    /// The first start of an application on a disk is no measured one, however it ends.
-    fn settle(&self) -> anyhow::Result<()> {
-        let Some(inside) = &self.inside else { return Ok(()) };
-        inside.first(&self.program, || self.start(|| ()).map(drop).map_err(anyhow::Error::from))
-    }
-
-    fn start(&self, beside: impl FnOnce()) -> Result<Started, StartError> {
-        start(&self.command, &self.until, self.limit, disk_of(&self.program), beside)
-    }
-
-    /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.
-    pub fn teach(&self, context: &Context, store: &Store, fine: bool) -> anyhow::Result<()> {
-        drop_caches(&context.root, 3)?;
-        let finely = fine.then(|| finely(context, &self.program)).transpose()?;
-        let tracer = IoTracer::start(Whose::Children)?;
-        let started = self.start(|| ())?;
-        drop(finely);
-        let mut recording = tracer.stop()?;
-        if let Some(failure) = started.failure {
-            eprint!("{}", started.output);
-            bail!(NeverStarted(failure));
-        }
-        identify(&mut recording);
-        let learnt = learn(&recording)?;
-        context.say(format!(
-            "learnt: {} of {} files, {} of metadata; {}",
-            Bytes(learnt.pages() * PAGE),
-            learnt.files.len(),
-            Bytes(learnt.metadata() * PAGE),
-            never_cold(&recording),
-        ));
-        store.add(&self.program, learnt)?;
-        Ok(())
-    }
-}
-
-/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
-fn never_cold(recording: &IoRecording) -> String {
-    let files = by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
-    let warm = files.map(|file| {
-        let (used, read) = (file.used.pages(), file.used.intersection(&file.added).pages());
-        ((used - read) * PAGE, file.name)
-    });
-    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
-    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
-    match warm.iter().max() {
-        Some((most, name)) => format!(
-            "{} more that it needed cannot be made cold, most of it ({}) of {name}",
-            Bytes(sum),
-            Bytes(*most)
-        ),
-        None => "nothing that it needed had stayed in memory".into(),
-    }
 }

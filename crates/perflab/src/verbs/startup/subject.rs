@@ -1,0 +1,114 @@
+//! What is started: a command, the disk that its file lies on, and how it is seen to have; and the start that learns.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use perflab_analyze::io::by_file;
+use perflab_conduct::settings::drop_caches;
+use perflab_conduct::startup::{Inside, StartError, Started, Until, disk_of, start};
+use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
+use perflab_model::{Bytes, Nanos};
+use perflab_observe::io::{IoTracer, Whose, identify};
+use perflab_prefetch::{Store, learn, store};
+
+use crate::arguments::startup::StartOnce;
+use crate::context::Context;
+use crate::exit::{NeverStarted, Usage};
+use crate::quantities;
+use crate::verbs::prefetch::finely;
+
+/// What is started, and how it is seen to have.
+pub struct Subject {
+    command: Vec<OsString>,
+    /// its file, where it really lies
+    pub program: PathBuf,
+    /// where its file lies; looked up before caches are dropped, for who looks it up afterwards brings its folders into memory
+    pub disk: Option<Device>,
+    /// on which disk, where that is another than the machine's
+    inside: Option<Inside>,
+    until: Until,
+    /// how long it may take
+    pub limit: Nanos,
+}
+
+impl Subject {
+    /// A command that is started as it is.
+    pub fn new(command: &[OsString], until: &str, limit: &str) -> anyhow::Result<Self> {
+        let until: Until = until.parse().map_err(|error| super::usage(&error))?;
+        let limit = quantities::time("--limit", limit)?;
+        let program = store::program(command.first().context("no command")?)?;
+        until.check()?;
+        Ok(Subject { command: command.into(), disk: disk_of(&program), program, inside: None, until, limit })
+    }
+
+    /// The same, on another disk where that is wanted.
+    pub fn of(wanted: &StartOnce) -> anyhow::Result<Self> {
+        let subject = Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
+        let Some(disk) = &wanted.inside else { return Ok(subject) };
+        let inside = Inside::prepare(disk, &wanted.package)?;
+        let program = inside.copy_of(&subject.program);
+        if !program.is_file() {
+            let message =
+                format!("{} belongs to none of {}", subject.program.display(), wanted.package.join(", "));
+            return Err(Usage::new(message, "`dpkg -S FILE` says whose it is").into());
+        }
+        let (command, disk) = (inside.command(&subject.command), disk_of(&program));
+        Ok(Subject { command, program, disk, inside: Some(inside), ..subject })
+    }
+
+    /// The first start of an application on a disk is no measured one, however it ends.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        let Some(inside) = &self.inside else { return Ok(()) };
+        inside.first(&self.program, || self.start(|| ()).map(drop).map_err(anyhow::Error::from))
+    }
+
+    /// Starts it; `beside` is called once it runs.
+    pub fn start(&self, beside: impl FnOnce()) -> Result<Started, StartError> {
+        start(&self.command, &self.until, self.limit, self.disk, beside)
+    }
+
+    /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.
+    pub fn teach(&self, context: &Context, store: &Store, fine: bool) -> anyhow::Result<()> {
+        let finely = fine.then(|| finely(context, &self.program)).transpose()?;
+        let tracer = IoTracer::start(Whose::Children)?;
+        drop_caches(&context.root, 3)?;
+        let started = self.start(|| ())?;
+        drop(finely);
+        let mut recording = tracer.stop()?;
+        if let Some(failure) = started.failure {
+            eprint!("{}", started.output);
+            bail!(NeverStarted(failure));
+        }
+        identify(&mut recording);
+        let learnt = learn(&recording)?;
+        context.say(format!(
+            "learnt: {} of {} files, {} of metadata; {}",
+            Bytes(learnt.pages() * PAGE),
+            learnt.files.len(),
+            Bytes(learnt.metadata() * PAGE),
+            never_cold(&recording),
+        ));
+        store.add(&self.program, learnt)?;
+        Ok(())
+    }
+}
+
+/// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
+fn never_cold(recording: &IoRecording) -> String {
+    let files = by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
+    let warm = files.map(|file| {
+        let (used, read) = (file.used.pages(), file.used.intersection(&file.added).pages());
+        ((used - read) * PAGE, file.name)
+    });
+    let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
+    let sum = warm.iter().map(|(bytes, _)| bytes).sum();
+    match warm.iter().max() {
+        Some((most, name)) => format!(
+            "{} more that it needed cannot be made cold, most of it ({}) of {name}",
+            Bytes(sum),
+            Bytes(*most)
+        ),
+        None => "nothing that it needed had stayed in memory".into(),
+    }
+}
