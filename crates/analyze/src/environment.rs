@@ -35,10 +35,10 @@ const KINDS: &[(&str, Weight)] = &[
     ("kernel.release", Weight::Often), ("kernel.cmdline", Weight::Often), ("mitigations.", Weight::Often),
     ("cpu.model", Weight::Often), ("cpu.microcode", Weight::Often), ("cpu.", Weight::Often),
     ("hypervisor.", Weight::Often), ("kernel.", Weight::Often), ("thp.", Weight::Often), ("numa.", Weight::Often),
-    ("memory.", Weight::Often), ("disk.", Weight::Often), ("cgroup.", Weight::Often), ("reclaim.", Weight::Often), ("sysctl.", Weight::Often),
-    ("clocksource", Weight::Often), ("distribution.", Weight::Often), ("job.", Weight::Often), ("load.", Weight::Drifts),
-    ("memory.available", Weight::Drifts), ("", Weight::Hardly), ("kernel.config.sha256", Weight::Hardly),
-    ("job.run", Weight::Hardly), ("import.", Weight::Hardly),
+    ("memory.", Weight::Often), ("disk.", Weight::Often), ("cgroup.", Weight::Often), ("sysctl.", Weight::Often),
+    ("reclaim.", Weight::Often), ("clocksource", Weight::Often), ("distribution.", Weight::Often),
+    ("job.", Weight::Often), ("load.", Weight::Drifts), ("memory.available", Weight::Drifts), ("", Weight::Hardly),
+    ("kernel.config.sha256", Weight::Hardly), ("job.run", Weight::Hardly), ("import.", Weight::Hardly),
 ];
 /// As much of the larger one is a difference of a fact that drifts, where it explains anything.
 const MUCH: f64 = 0.5;
