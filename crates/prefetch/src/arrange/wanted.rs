@@ -44,13 +44,13 @@ pub(super) struct Staying(HashMap<Identity, Runs>);
 type Identity = (Option<String>, u64, i64);
 
 impl Staying {
-    /// What the latest starts of arranged programs read.
+    /// What the latest starts of arranged programs read, with what was taken along.
     pub(super) fn of(others: &[Known]) -> Self {
         let mut all = Staying::default();
         for start in others.iter().filter(|known| known.arranged).filter_map(|known| known.starts.last()) {
             for file in &start.files {
                 let pages = all.0.entry(identity(start, file)).or_default();
-                *pages = pages.union(&file.pages);
+                *pages = pages.union(in_one(&file.pages).as_ref().unwrap_or(&file.pages));
             }
         }
         all
@@ -151,6 +151,22 @@ mod tests {
         assert!(
             shares(&known(false), &start) && !shares(&known(false), &started(vec![file(3, &[(0, 4, 2, 1)])]))
         );
+    }
+
+    #[test]
+    fn what_was_taken_along_for_another_program_stays_too() {
+        let started = |pieces: &[(u64, u64, u32, u64)]| Start {
+            when: 0,
+            source: crate::Source::Traced,
+            systems: vec![],
+            files: vec![file(1, pieces)],
+        };
+        let other =
+            |pieces| Known { program: "/bin/other".into(), starts: vec![started(pieces)], arranged: true };
+        let own = started(&[(4, 4, 0, 1)]);
+        let moved = |pieces| wanted(&own, &Staying::of(&[other(pieces)])).steps.len();
+        assert_eq!(moved(&[(0, 4, 0, 1), (8, 4, 1, 1)]), 0, "the file was moved as a whole");
+        assert_eq!(moved(&[(0, 4, 0, 1), (90, 4, 1, 1)]), 1);
     }
 
     #[test]
