@@ -94,8 +94,8 @@ pub fn applications(record: &RunRecord) -> Vec<Application> {
     found.map(|(name, ways)| application(name, ways)).collect()
 }
 
-/// What took pages out of memory that no program maps, though nobody was short of it, by the facts of a run: pages that were
-/// read ahead are read twice then, and warm starts read. Where the kernel says so.
+/// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
+/// read ahead may be read twice then, and warm starts may read. It is the place where the kernel says so.
 pub fn pages_out(record: &RunRecord) -> Option<&str> {
     let mut damon = record.manifest.facts.0.iter().filter(|(key, _)| key.starts_with("reclaim.damon."));
     let takes = |value: &str| value == "true" || value.split(' ').any(|action| action == "pageout");

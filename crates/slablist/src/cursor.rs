@@ -16,13 +16,16 @@ use crate::set::SlabSet;
 ///
 /// ```
 /// use slablist::{SlabSet, StaleCursor};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut set: SlabSet<u32> = (0..10).collect();
-/// let five = set.cursor(&5).unwrap();
+/// let five = set.cursor(&5).ok_or("5 is a key")?;
 /// set.remove(&6);
-/// let seven = five.next(&set).unwrap().unwrap();
+/// let seven = five.next(&set)?.ok_or("7 follows")?;
 /// assert_eq!(seven.key(), 7);
 /// set.remove(&7);
 /// assert_eq!(seven.next(&set), Err(StaleCursor::Removed));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetCursor<K> {
@@ -88,11 +91,14 @@ impl<K: Copy + Ord, R: ReapPolicy, P: Probe> SlabSet<K, R, P> {
 ///
 /// ```
 /// use slablist::{SlabList, StaleCursor};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut list: SlabList<u32> = (0..10).collect();
-/// let three = list.cursor(3).unwrap();
+/// let three = list.cursor(3).ok_or("3 is a position")?;
 /// assert_eq!(three.get(&list), Ok(3));
 /// list.push_front(7);
 /// assert_eq!(three.get(&list), Err(StaleCursor::Changed));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListCursor {

@@ -61,7 +61,7 @@ pub fn conclusions(record: &RunRecord) -> Vec<String> {
 
 fn paged_out(place: &str) -> String {
     format!(
-        "disturbed: DAMON took pages out of memory meanwhile ({place}); some of what was read ahead may have been read twice, and warm starts may have read"
+        "disturbed: the kernel takes pages that nobody maps out of memory, though there is room (DAMON, {place}): some of what was read ahead may have been read twice, and warm starts may have read"
     )
 }
 

@@ -15,14 +15,6 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Bytes of which a test may find that they left memory by themselves: none, but where the machine's kernel pages out what nobody
-/// maps (DAMON), which took one page or two in one start of a few hundred.
-pub fn may_leave_memory() -> u64 {
-    let facts = perflab_observe::facts(&perflab_observe::Root::host(), Some(&["reclaim".into()])).unwrap();
-    let pages_out = facts.0.values().any(|fact| fact.value.to_string().contains("pageout"));
-    if pages_out { 16 << 12 } else { 0 }
-}
-
 /// perflab as nobody runs it: a copy where they may come, which goes with its folder. State and archive lie there, too.
 pub fn as_nobody() -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -29,6 +29,7 @@ mod startup;
 mod step;
 mod studies;
 mod systemd;
+mod taken;
 mod tiny;
 mod trace;
 mod trace_damage;

@@ -7,7 +7,8 @@ use perflab_prefetch::{FileSystem, Store};
 use serde_json::Value;
 
 use crate::image::Image;
-use crate::laboratory::{Laboratory, Said, is_root, may_leave_memory, skip};
+use crate::laboratory::{Laboratory, Said, is_root, skip};
+use crate::taken::Taken;
 
 const MODES: [&str; 3] = ["sync", "async", "staged"];
 
@@ -65,6 +66,7 @@ fn what_was_learnt_is_in_memory_before_the_program_starts() {
     for mode in MODES {
         for order in ["need", "block", "inode", "access"] {
             image.cool();
+            let taken = Taken::of(&image.place());
             let said = prefetch(
                 &laboratory,
                 &["replay", "--mode", mode, "--order", order, "--no-start", "--", &program],
@@ -73,7 +75,7 @@ fn what_was_learnt_is_in_memory_before_the_program_starts() {
             let (data, metadata) = read_by(&laboratory, &image, &program);
             let left = || laboratory.run(&["io", "show"]).out;
             assert!(
-                data.max(metadata) <= may_leave_memory(),
+                data + metadata <= taken.may_be_read(),
                 "{mode} in {order} order left that to be read: {}{}",
                 said.err,
                 left()

@@ -24,6 +24,7 @@ pub fn finely(context: &Context, program: &Path) -> anyhow::Result<Meanwhile> {
         Usage::new(message, "learn without --fine")
     })?;
     let now: Option<u64> = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+    // Where it is as low already, too: who holds a setting keeps it, though another who set it ends before.
     let value = now.map_or(AROUND, |now| now.min(AROUND)).to_string();
     let knob = Knob::File { name: path.display().to_string(), path, value };
     Meanwhile::set(context, &[knob]).context("--fine turns read-ahead down, which needs root")
