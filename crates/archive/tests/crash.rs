@@ -5,7 +5,7 @@
 
 mod fixture;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -14,21 +14,27 @@ use perflab_archive::{Archive, Recorder, RunDir};
 use perflab_model::{Status, What};
 
 const VICTIM: &str = "PERFLAB_TEST_VICTIM";
+const WAITS: &str = "PERFLAB_TEST_VICTIM_WAITS_BEFORE";
 const CASES: u32 = 20;
 const ITERATIONS: u32 = 60;
 const SAMPLES: usize = 2 * (CASES * ITERATIONS) as usize;
 
 /// Not a test unless it is started by one: records a run and says how far it is, each sample before it
-/// is recorded.
+/// is recorded. Before sample [`WAITS`] it waits for its end: one that is to die while it records may
+/// not be through when the signal comes late.
 #[test]
 fn victim() {
     let Some(directory) = std::env::var_os(VICTIM) else { return };
+    let waits_before: usize = std::env::var(WAITS).unwrap().parse().unwrap();
     let manifest = fixture::manifest(CASES, ITERATIONS);
     let mut recorder = Archive::open(Path::new(&directory)).unwrap().begin(&manifest).unwrap();
     let mut samples = 0;
     for event in fixture::events(&manifest) {
         if matches!(event.what, What::Sample(_)) {
             samples += 1;
+            if samples == waits_before {
+                wait_for_the_end();
+            }
             say(&samples.to_string());
         }
         recorder.record(&event).unwrap();
@@ -36,6 +42,12 @@ fn victim() {
     say("closing");
     recorder.finish().unwrap();
     say("closed");
+}
+
+/// Waits until it is killed, or until the one who would do it is gone.
+fn wait_for_the_end() {
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    std::process::exit(1);
 }
 
 fn say(text: &str) {
@@ -51,10 +63,13 @@ struct Victim {
 }
 
 impl Victim {
-    fn start(archive: &Path) -> Victim {
+    /// Records into `archive`, and waits before sample `waits_before` if it gets there.
+    fn start(archive: &Path, waits_before: usize) -> Victim {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "victim", "--nocapture"]).env(VICTIM, archive).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        command.args(["--exact", "victim", "--nocapture"]);
+        command.env(VICTIM, archive).env(WAITS, waits_before.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Victim { child, out, said: 0 }
     }
@@ -101,8 +116,9 @@ fn killed_while_recording_a_run_keeps_every_sample_that_was_written() {
     let mut moments = Moments(1);
     for _ in 0..20 {
         let directory = tempfile::tempdir().unwrap();
-        let mut victim = Victim::start(directory.path());
-        victim.listen(&(2 + moments.below(SAMPLES as u64 - 500)).to_string());
+        let sample = 2 + usize::try_from(moments.below(SAMPLES as u64 - 500)).unwrap();
+        let mut victim = Victim::start(directory.path(), sample + 500);
+        victim.listen(&sample.to_string());
         std::thread::sleep(Duration::from_micros(moments.below(2_000)));
         victim.kill();
         check_interrupted(&only_run(directory.path()), victim.said);
@@ -129,7 +145,7 @@ fn killed_while_closing_a_run_loses_nothing() {
     let mut interrupted = 0;
     for _ in 0..20 {
         let directory = tempfile::tempdir().unwrap();
-        let mut victim = Victim::start(directory.path());
+        let mut victim = Victim::start(directory.path(), usize::MAX);
         victim.listen("closing");
         std::thread::sleep(Duration::from_micros(moments.below(120_000)));
         victim.kill();
