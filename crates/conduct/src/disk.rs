@@ -10,7 +10,7 @@ use perflab_model::expression::Scope;
 use perflab_model::study::{Disk, DiskKind, DiskModel, FactorKind, Study};
 use perflab_model::{Bytes, Case, Value};
 
-use crate::emulated::{Emulated, begin};
+use crate::emulated::{Emulated, begin, switch_of};
 use crate::settings::{Undo, UndoJournal, command};
 use crate::{ConductError, Permissions, Refusal};
 
@@ -109,7 +109,9 @@ pub fn prepare(
                 // Made before it is slow: what mkfs writes is no part of any measurement.
                 command(&mkfs(disk, &image))?;
                 let device = begin(wanted, journal)?;
-                mount(disk, &device, &home, &[], journal)
+                let place = mount(disk, &device, &home, &[], journal)?;
+                journal.promise(Undo::Hurry { switch: switch_of(&place) })?;
+                Ok(place)
             }
             (DiskKind::Partition, path) => {
                 let home = folder(&base, id, journal)?;

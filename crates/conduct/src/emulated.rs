@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `specification` | what is known of each disk |
 //! | `mechanism` | when a request is done: no clock, no I/O |
-//! | `server` | the file system of one file |
+//! | `server` | the file system of the image, and of the switch that ends its delays |
 //! | `waiting` | answers that are given when their time has come |
 //! | `device` | the loop device over it, and its settings |
 
@@ -18,7 +18,7 @@ mod server;
 mod specification;
 mod waiting;
 
-pub use device::{Emulated, begin};
+pub use device::{Emulated, begin, hurry, switch_of};
 pub use mechanism::{Mechanism, Request};
-pub use server::{IMAGE, serve};
+pub use server::{HURRY, IMAGE, serve};
 pub use specification::{Positioning, Specification};

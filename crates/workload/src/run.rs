@@ -88,19 +88,24 @@ pub fn run(
     limit: Nanos,
     stop: &AtomicBool,
 ) -> Result<Finished, WorkloadError> {
-    run_when(invocation, extra_env, limit, stop, || ())
+    run_when(invocation, extra_env, limit, stop, || (), || ())
 }
 
-/// The same, started as soon as `moment` returns. What it returns is dropped when the process is started.
+/// The same, started as soon as `moment` returns. What it returns is dropped when the process is started. `interrupted` is called
+/// when the stop is noticed, before anything is ended.
 pub fn run_when<G>(
     invocation: &Invocation,
     extra_env: &[(String, String)],
     limit: Nanos,
     stop: &AtomicBool,
     moment: impl FnOnce() -> G,
+    interrupted: impl FnOnce(),
 ) -> Result<Finished, WorkloadError> {
     let mut running = Running::start(invocation, extra_env, moment)?;
     let stopped = running.watch(limit, stop);
+    if matches!(stopped, Ok(Some(Ending::Interrupted))) {
+        interrupted();
+    }
     // Also when watching failed: nothing may be left running.
     let ended = running.end();
     let (stopped, (status, left_behind)) = (stopped?, ended?);

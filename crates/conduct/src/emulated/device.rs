@@ -1,6 +1,7 @@
 //! The loop device over an emulated disk, with the settings that kernels give such a disk.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use perflab_model::study::DiskModel;
 
 use super::Specification;
-use super::server::IMAGE;
+use super::server::{HURRY, IMAGE};
 use crate::ConductError;
 use crate::settings::{Undo, UndoJournal, command};
 
@@ -35,7 +36,7 @@ pub struct Emulated<'a> {
 /// # Errors
 /// The server does not begin (its words are in the error), there is no loop device, a setting is refused.
 pub fn begin(wanted: Emulated<'_>, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
-    let place = wanted.home.join("served");
+    let place = served_in(wanted.home);
     let scratch = |source| ConductError::Scratch { path: place.clone(), source };
     fs::create_dir(&place).map_err(scratch)?;
     journal.promise(Undo::Unmount { path: place.clone() })?;
@@ -52,6 +53,22 @@ pub fn begin(wanted: Emulated<'_>, journal: &mut UndoJournal) -> Result<PathBuf,
     let device = looped(&served, journal)?;
     tune(&device, Specification::of(wanted.model), journal)?;
     Ok(device)
+}
+
+/// The switch of the disk whose file system is mounted here; of any other disk, nothing that is there.
+pub fn switch_of(mount: &Path) -> PathBuf {
+    served_in(mount.parent().unwrap_or(mount)).join(HURRY)
+}
+
+/// Has a disk answer at once from now on, before all that was promised is undone: what waits to be written to a slow one would
+/// hold its file system, and whoever writes, for minutes. Nothing where there is no such disk.
+pub fn hurry(switch: &Path) {
+    let switch = fs::File::options().write(true).open(switch);
+    let _ = switch.and_then(|mut switch| switch.write_all(b"1"));
+}
+
+fn served_in(home: &Path) -> PathBuf {
+    home.join("served")
 }
 
 fn started(wanted: &Emulated<'_>, place: &Path) -> std::io::Result<Child> {

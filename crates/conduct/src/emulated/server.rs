@@ -1,4 +1,4 @@
-//! The file system of one file: an image, read and written with the delays of a disk.
+//! The file system of an image, which is read and written with the delays of a disk, and of a switch that ends the delays.
 //!
 //! A request is carried out at once on the image behind it and answered when the disk that it stands for would be done. The
 //! image should be in memory (`/dev/shm`), else the machine's own disk adds what it takes.
@@ -20,10 +20,13 @@ use perflab_model::study::DiskModel;
 use super::waiting::Answers;
 use super::{Mechanism, Request, Specification};
 
-/// The name of the file.
+/// The name of the image.
 pub const IMAGE: &str = "disk.img";
+/// The name of the switch: once it was written to, the disk answers at once.
+pub const HURRY: &str = "hurry";
 const FILE: INodeNo = INodeNo(2);
-/// What the kernel remembers of the two inodes: nothing about them changes.
+const SWITCH: INodeNo = INodeNo(3);
+/// What the kernel remembers of the inodes: nothing about them changes.
 const FOR_EVER: Duration = Duration::from_secs(1 << 20);
 
 /// Serves `image` as a file in `place` until that is unmounted.
@@ -58,18 +61,19 @@ impl Server {
     }
 
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
-        let is_file = inode == FILE;
+        let is_folder = inode == INodeNo::ROOT;
+        let size = if inode == FILE { self.size } else { 0 };
         let epoch = SystemTime::UNIX_EPOCH;
-        (is_file || inode == INodeNo::ROOT).then_some(FileAttr {
+        (is_folder || inode == FILE || inode == SWITCH).then_some(FileAttr {
             ino: inode,
-            size: if is_file { self.size } else { 0 },
-            blocks: if is_file { self.size / 512 } else { 0 },
+            size,
+            blocks: size / 512,
             atime: epoch,
             mtime: epoch,
             ctime: epoch,
             crtime: epoch,
-            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
-            perm: if is_file { 0o600 } else { 0o700 },
+            kind: if is_folder { FileType::Directory } else { FileType::RegularFile },
+            perm: if is_folder { 0o700 } else { 0o600 },
             nlink: 1,
             uid: 0,
             gid: 0,
@@ -101,7 +105,13 @@ impl Filesystem for Server {
     }
 
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.attributes(FILE).filter(|_| parent == INodeNo::ROOT && name == IMAGE) {
+        let named = match name.to_str() {
+            Some(IMAGE) => Some(FILE),
+            Some(HURRY) => Some(SWITCH),
+            _ => None,
+        };
+        let named = named.filter(|_| parent == INodeNo::ROOT);
+        match named.and_then(|inode| self.attributes(inode)) {
             Some(found) => reply.entry(&FOR_EVER, &found, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
@@ -122,7 +132,7 @@ impl Filesystem for Server {
     fn read(
         &self,
         _: &fuser::Request,
-        _: INodeNo,
+        inode: INodeNo,
         _: FileHandle,
         offset: u64,
         size: u32,
@@ -130,6 +140,9 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        if inode == SWITCH {
+            return reply.data(&[]);
+        }
         let due = self.due(Request { offset, length: u64::from(size), writes: false });
         match self.bytes(offset, size) {
             Ok(bytes) => self.answers.at(due, Box::new(move || reply.data(&bytes))),
@@ -140,7 +153,7 @@ impl Filesystem for Server {
     fn write(
         &self,
         _: &fuser::Request,
-        _: INodeNo,
+        inode: INodeNo,
         _: FileHandle,
         offset: u64,
         data: &[u8],
@@ -149,8 +162,12 @@ impl Filesystem for Server {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let due = self.due(Request { offset, length: data.len() as u64, writes: true });
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        if inode == SWITCH {
+            self.answers.hurry();
+            return reply.written(length);
+        }
+        let due = self.due(Request { offset, length: data.len() as u64, writes: true });
         match self.image.write_all_at(data, offset) {
             Ok(()) => self.answers.at(due, Box::new(move || reply.written(length))),
             Err(error) => reply.error(error.into()),
@@ -167,8 +184,9 @@ impl Filesystem for Server {
     }
 
     fn readdir(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        if offset == 0 {
-            let _ = reply.add(FILE, 1, FileType::RegularFile, IMAGE);
+        let all = [(FILE, 1, IMAGE), (SWITCH, 2, HURRY)];
+        for (inode, next, name) in all.into_iter().filter(|(_, next, _)| *next > offset) {
+            let _ = reply.add(inode, next, FileType::RegularFile, name);
         }
         reply.ok();
     }

@@ -10,7 +10,7 @@ use perflab_observe::RealTime;
 
 use super::station::Station;
 use super::{io, traces};
-use crate::ConductError;
+use crate::{ConductError, emulated};
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
 pub(super) fn run(
@@ -54,7 +54,9 @@ fn attempt(
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let tracing = io::start(station.manifest)?;
-    let finished = perflab_workload::run_when(&invocation, &environment, limit, &station.stop.flag(), begin);
+    let stop = station.stop.flag();
+    let hurry = || station.scratch.iter().for_each(|scratch| emulated::hurry(&emulated::switch_of(scratch)));
+    let finished = perflab_workload::run_when(&invocation, &environment, limit, &stop, begin, hurry);
     if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &station.stream)?;
     }

@@ -43,6 +43,11 @@ pub enum Undo {
         /// the file under it
         file: PathBuf,
     },
+    /// Have an emulated disk answer at once, where it is still served: what follows waits for it.
+    Hurry {
+        /// the switch beside its image
+        switch: PathBuf,
+    },
     /// Remove a folder that perflab made, or a file.
     Remove {
         /// the path
@@ -62,6 +67,10 @@ impl Undo {
             Undo::Run { argv, .. } => process::command(argv).map(drop),
             Undo::Unmount { path } => unmount(path),
             Undo::Detach { device, file } => detach(device, file),
+            Undo::Hurry { switch } => {
+                crate::emulated::hurry(switch);
+                Ok(())
+            }
             Undo::Remove { path } => remove(path),
         }
     }
@@ -73,6 +82,7 @@ impl Undo {
             Undo::Run { factor, argv } => format!("{factor}: {}", argv.join(" ")),
             Undo::Unmount { path } => format!("unmount {}", path.display()),
             Undo::Detach { device, .. } => format!("detach {}", device.display()),
+            Undo::Hurry { switch } => format!("delays off: {}", switch.display()),
             Undo::Remove { path } => format!("remove {}", path.display()),
         }
     }
@@ -87,7 +97,7 @@ impl Undo {
 
     /// Whether a reboot has undone it already.
     pub(super) fn gone_with_the_boot(&self) -> bool {
-        matches!(self, Undo::Write { .. } | Undo::Unmount { .. } | Undo::Detach { .. })
+        matches!(self, Undo::Write { .. } | Undo::Unmount { .. } | Undo::Detach { .. } | Undo::Hurry { .. })
     }
 }
 

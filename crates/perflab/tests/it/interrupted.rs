@@ -31,7 +31,7 @@ fn start(laboratory: &Laboratory) -> Child {
     child
 }
 
-fn wait_for(mut done: impl FnMut() -> bool) {
+pub fn wait_for(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
@@ -45,7 +45,7 @@ fn samples(laboratory: &Laboratory) -> usize {
     journals.map(|journal| journal.matches("\"sample\"").count()).sum()
 }
 
-fn signal(child: &Child, signal: rustix::process::Signal) {
+pub fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }
