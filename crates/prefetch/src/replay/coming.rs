@@ -18,6 +18,9 @@ const REQUEST: u64 = (128 << 10) / PAGE;
 const WINDOW: u64 = 1536;
 /// Requests that all threads wait for, each of which may hold a file open: well below the usual limit of 1024.
 const REQUESTS: usize = 256;
+/// The part of either that is waited for at a time: by its last request, as a disk answers about in the order of asking, and
+/// looking after each takes the processor as long as asking.
+const PART: u64 = 8;
 
 /// Asks for runs in requests of the size that the kernel makes; `go_on` hears of the pages of each.
 pub(super) fn ask(
@@ -41,10 +44,12 @@ pub(super) fn ask(
     }
 }
 
+/// Its file, its last page, and how many it has.
+type Request = (Rc<File>, u64, u64);
+
 /// What was asked for and may not have come, in the order of asking.
 pub(super) struct Coming<'a> {
-    /// of each request its file, its last page, and how many it has
-    requests: VecDeque<(Rc<File>, u64, u64)>,
+    requests: VecDeque<Request>,
     pages: u64,
     /// how many requests it may be
     most: usize,
@@ -60,21 +65,34 @@ impl<'a> Coming<'a> {
     fn add(&mut self, file: Rc<File>, last: u64, pages: u64) {
         self.pages += pages;
         self.requests.push_back((file, last, pages));
-        while self.pages > WINDOW || self.requests.len() > self.most {
-            self.wait_for_first();
+        if self.pages > WINDOW || self.requests.len() > self.most {
+            self.wait_for_some();
+        }
+    }
+
+    /// Waits for the last one of those that were asked for first.
+    fn wait_for_some(&mut self) {
+        let (pages, requests) = (WINDOW - WINDOW / PART, self.most - self.most / PART as usize);
+        let mut waited_for = None;
+        while self.pages > pages || self.requests.len() > requests {
+            let Some(first) = self.requests.pop_front() else { break };
+            self.pages -= first.2;
+            waited_for = Some(first);
+        }
+        if let Some(request) = waited_for {
+            self.wait_for(&request);
         }
     }
 
     pub(super) fn wait_for_all(&mut self) {
-        while !self.requests.is_empty() {
-            self.wait_for_first();
+        for request in std::mem::take(&mut self.requests) {
+            self.wait_for(&request);
         }
+        self.pages = 0;
     }
 
     /// Reads a byte of the request's last page; not once nobody needs it.
-    fn wait_for_first(&mut self) {
-        let Some((file, last, pages)) = self.requests.pop_front() else { return };
-        self.pages -= pages;
+    fn wait_for(&self, (file, last, _): &Request) {
         if !self.stop.load(Ordering::Relaxed) {
             let _ = file.read_at(&mut [0], last * PAGE);
         }
