@@ -26,8 +26,8 @@ fn commands(page: &str) -> Vec<String> {
 /// What each page may take for granted: two runs of a study, the study itself, and a log of /proc/slabinfo.
 fn prepared() -> Laboratory {
     let laboratory = Laboratory::new();
-    let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 4 }\n\
-                 [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"50ms\"\n";
+    let study = "title = \"pages\"\nrun = { iterations = 6, warmup = 0 }\n[workload.memory-sweep]\nparameters = { size = \"8MiB\", passes = 16 }\n\
+                 [factor.pages]\nkind = \"parameter\"\nlevels = [\"ordinary\", \"huge\"]\n[monitors]\nvmstat = \"5ms\"\n";
     fs::write(laboratory.path("study.toml"), study).unwrap();
     fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, 0)).unwrap();
     mmtests_logs(&laboratory);
