@@ -40,7 +40,6 @@ pub mod settings;
 mod shared;
 pub mod status;
 pub mod trees;
-mod warm;
 pub mod who;
 mod work;
 pub mod worth;

@@ -17,6 +17,7 @@
 //! | [`mode`] | what is read before a program starts, and what beside it |
 //! | [`memory`] | how much may be read |
 //! | [`replay`] | reading it |
+//! | [`mod@warm`] | whether there is anything to read |
 //! | [`mod@arrange`] | what is read, brought together on the disk |
 //! | [`daemon`] | all of this for every program, by itself |
 
@@ -34,6 +35,7 @@ pub mod replay;
 pub mod residency;
 pub mod store;
 pub mod trace;
+pub mod warm;
 
 pub use error::PrefetchError;
 pub use learn::{is_refused, learn};

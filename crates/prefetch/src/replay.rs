@@ -18,8 +18,8 @@ use perflab_model::io::{Device, PAGE};
 use perflab_observe::io::{Mounts, files, mounts};
 
 use self::coming::{Coming, ask};
-pub(crate) use self::here::is_mounted;
 use self::here::{Here, here};
+pub(crate) use self::here::{is_mounted, mounted};
 use self::pace::Pace;
 use crate::plan::{Plan, Step};
 use crate::trace::{FileSystem, TracedFile};
@@ -49,6 +49,8 @@ pub struct Replayed {
     pub by_name: usize,
     /// file systems that are not mounted where they were, or are others now
     pub foreign: BTreeSet<String>,
+    /// nothing was read, as all of it was in memory
+    pub was_there: bool,
     /// time until everything that was to be waited for had come
     pub nanos: u64,
 }
@@ -62,6 +64,7 @@ impl Replayed {
         self.skipped.extend(other.skipped);
         self.by_name += other.by_name;
         self.foreign.extend(other.foreign);
+        self.was_there |= other.was_there;
     }
 }
 
@@ -185,7 +188,7 @@ fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, don
 }
 
 /// The file of a step, if it is still the one that was traced.
-fn traced(step: &Step<'_>) -> io::Result<File> {
+pub(crate) fn traced(step: &Step<'_>) -> io::Result<File> {
     let file = files::open(Path::new(&step.file.path))?;
     if is_traced(&file, step.file)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }

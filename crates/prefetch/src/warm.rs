@@ -1,34 +1,46 @@
-//! Whether what a plan would read is in memory already: asked of a few files, by reads that the kernel answers at once or not at
-//! all. A program that is started all day is read ahead once.
+//! Whether what a plan would read is in memory already: asked of some of it, by reads that the kernel answers at once or not at
+//! all. A program that is started all day is read ahead once, and its other starts are not held up.
 
 use std::fs::File;
-use std::io::IoSliceMut;
-use std::path::Path;
+use std::io::{ErrorKind, IoSliceMut};
 
 use perflab_model::io::PAGE;
-use perflab_observe::io::files;
+use perflab_observe::io::{files, mounts};
 use rustix::io::{ReadWriteFlags, preadv2};
 
-use crate::Plan;
 use crate::plan::Step;
+use crate::replay::{mounted, traced};
+use crate::{FileSystem, Plan};
 
-/// Files that are asked.
-const ASKED: usize = 16;
+/// Files that are asked for, and blocks of each file system.
+const ASKED: usize = 32;
 
 /// Whether the beginning of a file is in memory.
-pub(super) fn has_beginning(file: &File) -> bool {
+pub(crate) fn has_beginning(file: &File) -> bool {
     has(file, 0)
 }
 
-/// Whether every file that is asked is in memory.
-pub(super) fn is_warm(plan: &Plan<'_>) -> bool {
+/// Whether everything that is asked for is in memory. File systems' own blocks come first, as far as their disks can be opened:
+/// where they are missing, no name has to be looked up to know it.
+pub fn is_warm(plan: &Plan<'_>) -> bool {
     let every = plan.steps.len().div_ceil(ASKED).max(1);
-    plan.steps.iter().step_by(every).all(is_there)
+    plan.start.systems.iter().all(has_metadata) && plan.steps.iter().step_by(every).all(is_there)
+}
+
+fn has_metadata(system: &FileSystem) -> bool {
+    let node = mounted(system).and_then(mounts::node).and_then(|node| files::open(&node).ok());
+    let Some(node) = node else { return true };
+    let every = system.metadata.iter().count().div_ceil(ASKED).max(1);
+    system.metadata.iter().step_by(every).all(|(page, _)| has(&node, page))
 }
 
 fn is_there(step: &Step<'_>) -> bool {
-    // What cannot be opened will not be read ahead either.
-    let Ok(file) = files::open(Path::new(&step.file.path)) else { return true };
+    let file = match traced(step) {
+        Ok(file) => file,
+        // Not asked, as asking may begin to read: what may not be opened will not be read ahead either, and what has changed is
+        // for whoever reads ahead to say.
+        Err(error) => return error.kind() == ErrorKind::PermissionDenied,
+    };
     let mut ends = step.pages.iter().flat_map(|(first, count)| [first, first + count.saturating_sub(1)]);
     ends.all(|page| has(&file, page))
 }

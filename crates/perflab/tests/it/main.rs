@@ -10,6 +10,7 @@ mod compare;
 mod daemon;
 mod documents;
 mod emulated;
+mod emulated_runs;
 mod filesystems;
 mod fine;
 mod flame;

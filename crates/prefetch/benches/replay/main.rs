@@ -40,7 +40,7 @@ fn main() -> Result<(), Surprise> {
         let start = known.starts.last().ok_or("nothing was learnt")?;
         let plan = plan(start, Order::Need, u64::MAX);
         let stretches: usize = plan.steps.iter().map(|step| step.pages.iter().count()).sum();
-        println!("{}: {stretches} stretches, {} MiB", known.program, plan.pages() * PAGE >> 20);
+        println!("{}: {stretches} stretches, {} MiB", known.program, (plan.pages() * PAGE) >> 20);
         return race(&plan, rounds);
     }
     for (files, what) in
@@ -48,7 +48,7 @@ fn main() -> Result<(), Surprise> {
     {
         let made = tempfile::tempdir_in(&folder)?;
         let start = start(made.path(), files)?;
-        println!("{what}, each of {} KiB, {rounds} rounds; medians", LONG * PAGE >> 10);
+        println!("{what}, each of {} KiB, {rounds} rounds; medians", (LONG * PAGE) >> 10);
         race(&plan(&start, Order::Need, u64::MAX), rounds)?;
     }
     Ok(())

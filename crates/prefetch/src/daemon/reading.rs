@@ -13,8 +13,8 @@ use super::door::Held;
 use super::program::Standing;
 use super::shared::{Shared, locked};
 use super::trees::Given;
-use super::warm;
 use super::who::Who;
+use crate::warm;
 use crate::{Budget, Part, Plan, Replayed, Start, combine, half_of_free, replay};
 
 /// What is remembered of a program, on the disk or not there yet.

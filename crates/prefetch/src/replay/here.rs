@@ -18,7 +18,7 @@ pub(super) struct Here {
 }
 
 /// The device of a file system that is mounted where it was, and is the same one.
-fn mounted(system: &FileSystem) -> Option<Device> {
+pub(crate) fn mounted(system: &FileSystem) -> Option<Device> {
     let folder = File::open(&system.place).ok()?;
     let is_same = perflab_observe::io::uuid(&folder) == system.uuid;
     folder.metadata().ok().filter(|_| is_same).map(|about| files::device(&about))

@@ -8,7 +8,8 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::{Budget, Mode, Order, Replayed, Start, Store, combine, store};
+use perflab_prefetch::warm::is_warm;
+use perflab_prefetch::{Budget, Mode, Order, Plan, Replayed, Start, Store, combine, store};
 
 use crate::arguments::prefetch::{ModeName, OrderName, Replay};
 use crate::context::Context;
@@ -76,17 +77,26 @@ pub fn prepare(start: Start, rules: Rules) -> Reading {
 }
 
 impl Reading {
-    /// Reads what is to be there before the program starts, and waits for it.
+    /// Reads what is to be there before the program starts, and waits for it; nothing where all of it is in memory.
     pub fn before(mut self) -> Self {
-        self.done = read(&self.start, self.rules, 0, &self.stop);
+        let plan = self.rules.mode.plan(&self.start, self.rules.order, self.rules.memory);
+        self.done = match is_warm(&plan) {
+            true => Replayed { was_there: true, ..Replayed::default() },
+            false => read(&plan, self.rules, 0, &self.stop),
+        };
         self
     }
 
     /// Begins to read the rest, and does not wait.
     pub fn beside(mut self) -> Self {
+        if self.done.was_there {
+            return self;
+        }
         let (start, stop) = (Arc::clone(&self.start), Arc::clone(&self.stop));
         let rules = self.rules;
-        self.beside = Some(std::thread::spawn(move || read(&start, rules, 1, &stop)));
+        self.beside = Some(std::thread::spawn(move || {
+            read(&rules.mode.plan(&start, rules.order, rules.memory), rules, 1, &stop)
+        }));
         self
     }
 
@@ -112,11 +122,10 @@ impl Reading {
     }
 }
 
-fn read(start: &Start, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
-    let plan = rules.mode.plan(start, rules.order, rules.memory);
-    let part = rules.mode.parts(&plan).into_iter().nth(which);
+fn read(plan: &Plan<'_>, rules: Rules, which: usize, stop: &AtomicBool) -> Replayed {
+    let part = rules.mode.parts(plan).into_iter().nth(which);
     match part.filter(|part| part.metadata || !part.steps.is_empty()) {
-        Some(part) => perflab_prefetch::replay(&plan, part, rules.budget, stop),
+        Some(part) => perflab_prefetch::replay(plan, part, rules.budget, stop),
         None => Replayed::default(),
     }
 }
@@ -151,6 +160,9 @@ pub fn half_of_free(context: &Context) -> anyhow::Result<u64> {
 }
 
 fn say(context: &Context, done: &Replayed) {
+    if done.was_there {
+        return context.say("everything is in memory already: nothing was read ahead");
+    }
     context.say(format!(
         "read ahead: {} of {} files, {} of metadata; {} before the start",
         Bytes(done.pages * PAGE),
