@@ -55,7 +55,7 @@ pub fn begin(wanted: Emulated<'_>, journal: &mut UndoJournal) -> Result<PathBuf,
     Ok(device)
 }
 
-/// The switch of the disk whose file system is mounted here; of any other disk, nothing that is there.
+/// The switch of the emulated disk whose file system is mounted here.
 pub fn switch_of(mount: &Path) -> PathBuf {
     served_in(mount.parent().unwrap_or(mount)).join(HURRY)
 }

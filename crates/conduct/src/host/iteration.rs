@@ -10,7 +10,7 @@ use perflab_observe::RealTime;
 
 use super::station::Station;
 use super::{io, traces};
-use crate::{ConductError, emulated};
+use crate::{ConductError, disk, emulated};
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
 pub(super) fn run(
@@ -55,7 +55,7 @@ fn attempt(
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let tracing = io::start(station.manifest)?;
     let stop = station.stop.flag();
-    let hurry = || station.scratch.iter().for_each(|scratch| emulated::hurry(&emulated::switch_of(scratch)));
+    let hurry = || hurry(station, case);
     let finished = perflab_workload::run_when(&invocation, &environment, limit, &stop, begin, hurry);
     if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &station.stream)?;
@@ -68,6 +68,14 @@ fn attempt(
         let _ = fs::remove_dir_all(folder);
     }
     Ok(finished?)
+}
+
+/// What is still to be written to an emulated disk holds up nobody who is to end.
+fn hurry(station: &Station<'_>, case: &Case) {
+    let is_emulated = disk::wanted(&station.manifest.study, case).is_some_and(|disk| disk.model.is_some());
+    if let Some(scratch) = station.scratch.as_deref().filter(|_| is_emulated) {
+        emulated::hurry(&emulated::switch_of(scratch));
+    }
 }
 
 /// A perflab that the workload starts keeps its promises where they are found again, whatever its HOME and its folder are.
