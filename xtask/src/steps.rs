@@ -39,6 +39,11 @@ pub const ALL: &[Step] = &[
     web("front end: modules", &["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]),
     web("front end: the committed bundle is fresh", &["npm", "run", "--silent", "check-fresh"]),
     step("build", &["cargo", "build", "--quiet", "--workspace", "--all-targets"], "cargo"),
+    step(
+        "what a killed run left on this machine",
+        &["cargo", "run", "--quiet", "--package", "perflab", "--", "undo"],
+        "cargo",
+    ),
     Step {
         counts: true,
         ..step("tests", &["cargo", "test", "--workspace", "--no-fail-fast", "--", "--show-output"], "cargo")

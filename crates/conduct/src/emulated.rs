@@ -11,14 +11,17 @@
 //! | `server` | the file system of the image, and of the switch that ends its delays |
 //! | `waiting` | answers that are given when their time has come |
 //! | `device` | the loop device over it, and its settings |
+//! | `orphans` | disks whose server is gone |
 
 mod device;
 mod mechanism;
+mod orphans;
 mod server;
 mod specification;
 mod waiting;
 
 pub use device::{Emulated, begin, hurry, switch_of};
 pub use mechanism::{Mechanism, Request};
+pub use orphans::sweep;
 pub use server::{HURRY, IMAGE, serve};
 pub use specification::{Positioning, Specification};

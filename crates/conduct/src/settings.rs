@@ -8,14 +8,16 @@ mod drop_caches;
 mod journal;
 mod knob;
 mod process;
+mod recovered;
 mod shared;
 mod undo;
 
 pub use bench::{Bench, Change};
 pub use drop_caches::drop_caches;
-pub use journal::{Recovered, UndoJournal, recover, state_directory};
+pub use journal::{UndoJournal, state_directory};
 pub use knob::{Knob, knobs};
 pub(crate) use process::command;
+pub use recovered::{Recovered, recover};
 pub use undo::Undo;
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ use super::{Mechanism, Request, Specification};
 pub const IMAGE: &str = "disk.img";
 /// The name of the switch: once it was written to, the disk answers at once.
 pub const HURRY: &str = "hurry";
+/// What such a disk's file system is called among the mounts.
+pub(super) const SOURCE: &str = "perflab-emulated-disk";
 const FILE: INodeNo = INodeNo(2);
 const SWITCH: INodeNo = INodeNo(3);
 /// What the kernel remembers of the inodes: nothing about them changes.
@@ -40,7 +42,7 @@ pub fn serve(image: &Path, model: DiskModel, place: &Path) -> std::io::Result<()
     let answers = Answers::begin()?;
     let server = Server { image, size, mechanism, begin: Instant::now(), answers };
     let mut options = Config::default();
-    options.mount_options = vec![MountOption::FSName("perflab-emulated-disk".into()), MountOption::NoDev];
+    options.mount_options = vec![MountOption::FSName(SOURCE.into()), MountOption::NoDev];
     fuser::mount(server, place, &options)
 }
 

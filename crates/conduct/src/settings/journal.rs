@@ -50,6 +50,17 @@ impl UndoJournal {
         UndoJournal { path, boot_id: boot_id.into(), file: None, pending: Vec::new(), next: 0 }
     }
 
+    /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
+    pub(super) fn abandoned(path: &Path, boot_id: &str) -> Option<Self> {
+        let file = OpenOptions::new().read(true).append(true).open(path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let (boot, mut pending) = read(&file);
+        if boot.as_deref() != Some(boot_id) {
+            pending.retain(|(_, undo)| !undo.gone_with_the_boot());
+        }
+        Some(UndoJournal { path: path.into(), boot_id: boot_id.into(), file: Some(file), pending, next: 0 })
+    }
+
     fn open(&mut self) -> Result<(), ConductError> {
         if self.file.is_some() {
             return Ok(());
@@ -145,59 +156,9 @@ fn locked(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// What was found of a killed run, and what became of it.
-#[derive(Debug)]
-pub struct Recovered {
-    /// The run.
-    pub run: String,
-    /// What was put back.
-    pub undone: Vec<String>,
-    /// What could not be, and why.
-    pub failed: Vec<String>,
-}
-
-/// Undoes what killed runs left behind. Journals of living runs are left alone.
-pub fn recover(directory: &Path, boot_id: &str) -> Vec<Recovered> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let journals = entries.flatten().map(|entry| entry.path()).filter(|path| is_journal(path));
-    journals.filter_map(|path| recover_one(&path, boot_id)).collect()
-}
-
 pub(super) fn is_journal(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.starts_with("undo-") && name.ends_with(".jsonl")
-}
-
-fn recover_one(path: &Path, boot_id: &str) -> Option<Recovered> {
-    let file = OpenOptions::new().read(true).append(true).open(path).ok()?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    let (boot, mut pending) = read(&file);
-    if boot.as_deref() != Some(boot_id) {
-        pending.retain(|(_, undo)| !undo.gone_with_the_boot());
-    }
-    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let mut found =
-        Recovered { run: name.trim_start_matches("undo-").into(), undone: vec![], failed: vec![] };
-    let boot_id = boot_id.into();
-    let mut journal = UndoJournal { path: path.into(), boot_id, file: Some(file), pending, next: 0 };
-    let numbers: Vec<u32> = journal.pending().map(|(number, _)| number).collect();
-    for number in numbers {
-        let name =
-            journal.pending().find(|(n, _)| *n == number).map(|(_, undo)| undo.name()).unwrap_or_default();
-        match journal.undo(number) {
-            Ok(()) => found.undone.push(name),
-            Err(error) => found.failed.push(format!("{name}: {}", with_cause(&error))),
-        }
-    }
-    journal.close();
-    (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
 }
 
 /// The boot of the journal and what is pending in it. A torn last line is a change that was not made.

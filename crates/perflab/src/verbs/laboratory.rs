@@ -1,6 +1,7 @@
 //! `perflab monitor|check|undo`: the laboratory itself.
 
-use perflab_conduct::settings::{recover, state_directory};
+use perflab_conduct::emulated::sweep;
+use perflab_conduct::settings::{Recovered, recover, state_directory};
 use perflab_model::{Facts, Value};
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -18,9 +19,15 @@ pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
+/// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
+pub fn leftovers(context: &Context) -> Vec<Recovered> {
+    let told = recover(&state_directory(), &perflab_observe::boot_id(&context.root));
+    told.into_iter().chain(sweep()).collect()
+}
+
 /// `perflab undo`
 pub fn undo(context: &Context) -> anyhow::Result<Exit> {
-    let found = recover(&state_directory(), &perflab_observe::boot_id(&context.root));
+    let found = leftovers(context);
     if found.is_empty() {
         context.say("no run left a setting behind");
     }

@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::settings::{recover, state_directory};
+use perflab_conduct::settings::state_directory;
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
 use perflab_model::{Manifest, Status, Study};
 
@@ -39,7 +39,7 @@ pub fn undo_leftovers(context: &Context) {
     if ended > 0 {
         eprintln!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }
-    for found in recover(&state_directory(), &perflab_observe::boot_id(&context.root)) {
+    for found in super::laboratory::leftovers(context) {
         let count = found.undone.len();
         eprintln!(
             "perflab: run {} was killed; put back {count} of its settings: {}",

@@ -1,7 +1,7 @@
 //! Runs on emulated disks. Needs root.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use crate::emulated::may_emulate;
 use crate::interrupted::{signal, wait_for};
@@ -68,6 +68,62 @@ fn an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root() {
     assert!(!mounts.contains(home.to_str().unwrap()), "{mounts}");
     assert!(!home.exists(), "the image is gone");
     assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
+}
+
+/// What a machine is left with when everything on it is killed, and the journal is lost. Seen from mounts of the test's own: a
+/// dead disk among everybody's would be in the way of `mkfs.btrfs` of other tests.
+#[test]
+fn a_dead_disk_goes_though_no_journal_tells_of_it_root() {
+    if !may_emulate("a_dead_disk_goes_though_no_journal_tells_of_it_root") {
+        return;
+    }
+    let laboratory = Laboratory::new();
+    let begun = laboratory.path("begun");
+    laboratory.workload(
+        "stays",
+        "needs = { scratch = true }",
+        &format!("touch {}; sleep 600", begun.display()),
+    );
+    let disk = "kind = \"image\"\nsize = \"64MiB\"\nmodel = \"nvme\"";
+    let study = laboratory.study("stays.toml", &format!("[workload.stays]\n[disk]\n{disk}"));
+    let mut mounts = Command::new("unshare").args(["--mount", "sleep", "600"]).spawn().unwrap();
+    let among = |command: Command| among_mounts_of(&mounts, &command);
+    let mut run = among(laboratory.command(&["run", &study])).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(|| begun.exists());
+    let home = ours(&laboratory).unwrap();
+    signal(&run, rustix::process::Signal::KILL);
+    run.wait().unwrap();
+    assert_eq!(kill_server(&home), 1);
+    std::fs::remove_dir_all(laboratory.path("state")).unwrap();
+    let undone = said(among(laboratory.command(&["undo"])).output().unwrap());
+    assert_eq!(undone.code, Some(0), "{}", undone.err);
+    assert!(undone.err.contains(&format!("unmount {}/mount", home.display())), "{}", undone.err);
+    assert!(!home.exists(), "{}", undone.err);
+    let again = said(among(laboratory.command(&["undo"])).output().unwrap());
+    assert!(again.err.contains("no run left a setting behind"), "{}", again.err);
+    mounts.kill().unwrap();
+    mounts.wait().unwrap();
+}
+
+/// The command among the mounts that another process sees.
+fn among_mounts_of(other: &Child, command: &Command) -> Command {
+    let mut among = Command::new("nsenter");
+    among.args(["--mount", "--target", &other.id().to_string(), "--"]);
+    among.arg(command.get_program()).args(command.get_args());
+    among.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    among
+}
+
+/// Kills what serves the disk in `home`; how many that were.
+fn kill_server(home: &Path) -> usize {
+    let serves = |process: &PathBuf| {
+        let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
+        line.contains("disk-server") && line.contains(home.to_str().unwrap())
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let servers = all.filter(serves).filter_map(|path| path.file_name()?.to_str()?.parse().ok());
+    let servers = servers.filter_map(rustix::process::Pid::from_raw);
+    servers.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap()).count()
 }
 
 /// Where the disk of the only run lies, once there is one.

@@ -1,0 +1,60 @@
+//! What killed runs left behind, undone.
+
+use std::fs;
+use std::path::Path;
+
+use super::journal::{UndoJournal, is_journal};
+use super::undo::Undo;
+use crate::ConductError;
+
+/// What was found of a killed run, and what became of it.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The run.
+    pub run: String,
+    /// What was put back.
+    pub undone: Vec<String>,
+    /// What could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// Undoes what killed runs left behind. Journals of living runs are left alone.
+pub fn recover(directory: &Path, boot_id: &str) -> Vec<Recovered> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let journals = entries.flatten().map(|entry| entry.path()).filter(|path| is_journal(path));
+    journals.filter_map(|path| recover_one(&path, boot_id)).collect()
+}
+
+fn recover_one(path: &Path, boot_id: &str) -> Option<Recovered> {
+    let mut journal = UndoJournal::abandoned(path, boot_id)?;
+    let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let mut found = Recovered::of(name.trim_start_matches("undo-"));
+    let left: Vec<(u32, Undo)> = journal.pending().map(|(number, undo)| (number, undo.clone())).collect();
+    for (number, undo) in left {
+        found.attempt(&undo, || journal.undo(number));
+    }
+    journal.close();
+    (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
+}
+
+impl Recovered {
+    /// Nothing yet of this run.
+    pub(crate) fn of(run: &str) -> Self {
+        Recovered { run: run.into(), undone: Vec::new(), failed: Vec::new() }
+    }
+
+    /// Notes what became of one change.
+    pub(crate) fn attempt(&mut self, undo: &Undo, done: impl FnOnce() -> Result<(), ConductError>) {
+        match done() {
+            Ok(()) => self.undone.push(undo.name()),
+            Err(error) => self.failed.push(format!("{}: {}", undo.name(), with_cause(&error))),
+        }
+    }
+}
+
+fn with_cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
