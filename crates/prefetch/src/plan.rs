@@ -26,9 +26,11 @@ pub enum Order {
     Access,
 }
 
-/// A stretch of gaps that is cheaper to read than to skip: a disk reads 32 KiB in less time than it seeks, and each request
-/// has its price.
+/// A gap that is cheaper to read than to skip, where the disk has it between what is read: a disk reads 32 KiB in less time
+/// than it seeks, and each request has its price.
 const BRIDGE: u64 = 8;
+/// The same where what is read is only going to be brought together: all but a single page is left behind.
+const PACKED: u64 = 1;
 
 /// Pages of a file to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,16 @@ struct Piece<'a> {
 
 /// Makes a plan; `memory` is the most bytes that may be read.
 pub fn plan(start: &Start, order: Order, memory: u64) -> Plan<'_> {
-    let mut wanted: Vec<Piece<'_>> = start.files.iter().flat_map(pieces).collect();
+    planned(start, order, memory, BRIDGE)
+}
+
+/// What is to be brought together, in the order in which it was asked for.
+pub(crate) fn to_pack(start: &Start) -> Plan<'_> {
+    planned(start, Order::Access, u64::MAX, PACKED)
+}
+
+fn planned(start: &Start, order: Order, memory: u64, bridge: u64) -> Plan<'_> {
+    let mut wanted: Vec<Piece<'_>> = start.files.iter().flat_map(|file| pieces(file, bridge)).collect();
     // What does not fit is what the program asks for last.
     wanted.sort_by_key(|piece| piece.mark.turn);
     let mut room = (memory / PAGE).saturating_sub(start.metadata());
@@ -93,9 +104,15 @@ impl Piece<'_> {
     }
 }
 
-fn pieces(file: &TracedFile) -> impl Iterator<Item = Piece<'_>> {
-    let pages = file.pages.bridged(BRIDGE).below(file.size.div_ceil(PAGE));
+fn pieces(file: &TracedFile, bridge: u64) -> impl Iterator<Item = Piece<'_>> {
+    let pages = bridged(file, bridge).below(file.size.div_ceil(PAGE));
     file.pieces(&pages).into_iter().map(move |(mark, count)| Piece { file, mark, count })
+}
+
+/// What is read of a file, with gaps of so many pages at most that the disk has there, too. Of what was brought together, gaps
+/// lie elsewhere.
+fn bridged(file: &TracedFile, most: u64) -> Runs {
+    file.pages.joined(|end, next| next - end <= most && file.lies_in_one(end - 1, next))
 }
 
 /// Pieces of one file that follow one another upwards are one step.

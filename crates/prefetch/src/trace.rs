@@ -78,18 +78,33 @@ impl TracedFile {
         self
     }
 
-    /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
-    pub fn pieces(&self, pages: &Runs) -> Vec<(Mark, u64)> {
+    /// Where a page lies on the disk, in bytes; none where unknown.
+    fn place(&self, page: u64) -> Option<u64> {
+        self.mark(self.marks.partition_point(|mark| mark.page <= page)).at(page).place
+    }
+
+    /// Whether the disk has what lies between two pages of the file between them, too, and nothing else.
+    pub(crate) fn lies_in_one(&self, page: u64, later: u64) -> bool {
+        let there = self.place(page).and_then(|place| place.checked_add((later - page) * PAGE));
+        there == self.place(later)
+    }
+
+    /// The mark before so many of them; of the first page, before all.
+    fn mark(&self, at: usize) -> Mark {
         let page = self.pages.iter().next().map_or(0, |(first, _)| first);
         let beginning = Mark { page, turn: self.turn, place: self.place };
+        at.checked_sub(1).and_then(|at| self.marks.get(at)).copied().unwrap_or(beginning)
+    }
+
+    /// Pages of the file in pieces, each of which lies in one and was read at one time: its mark, and how many pages.
+    pub fn pieces(&self, pages: &Runs) -> Vec<(Mark, u64)> {
         let mut pieces = Vec::new();
         for (mut first, count) in pages.iter() {
             let end = first + count;
             let mut at = self.marks.partition_point(|mark| mark.page <= first);
             while first < end {
-                let mark = at.checked_sub(1).and_then(|at| self.marks.get(at)).unwrap_or(&beginning);
                 let until = self.marks.get(at).map_or(end, |next| next.page.min(end));
-                pieces.push((mark.at(first), until - first));
+                pieces.push((self.mark(at).at(first), until - first));
                 (first, at) = (until, at + 1);
             }
         }

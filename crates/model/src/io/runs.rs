@@ -74,15 +74,13 @@ impl Runs {
         Runs(rest)
     }
 
-    /// The same with gaps of at most `pages` pages filled: one request instead of two.
+    /// The same with gaps filled where `joins` says so of the end of one run and the beginning of the next.
     #[must_use]
-    pub fn bridged(&self, pages: u64) -> Runs {
+    pub fn joined(&self, joins: impl Fn(u64, u64) -> bool) -> Runs {
         let mut all: Vec<(u64, u64)> = Vec::new();
         for (first, count) in self.iter() {
             match all.last_mut() {
-                Some((start, length)) if first - (*start + *length) <= pages => {
-                    *length = first + count - *start
-                }
+                Some((start, length)) if joins(*start + *length, first) => *length = first + count - *start,
                 _ => all.push((first, count)),
             }
         }
@@ -131,8 +129,8 @@ mod tests {
         assert_eq!(a.union(&b), runs(&[(0, 22)]));
         assert_eq!(a.without(&b), runs(&[(0, 3), (11, 2)]));
         assert_eq!((a.pages(), a.contains(5), a.contains(6)), (10, true, false));
-        assert_eq!(a.bridged(3), a);
-        assert_eq!(a.bridged(4), runs(&[(0, 14)]));
+        assert_eq!(a.joined(|end, next| next - end <= 3), a);
+        assert_eq!(a.joined(|end, next| next - end <= 4), runs(&[(0, 14)]));
         assert_eq!(a.below(11), runs(&[(0, 6), (10, 1)]));
         assert_eq!(runs(&[(u64::MAX, 1), (1, u64::MAX), (7, 0)]), Runs::default());
     }

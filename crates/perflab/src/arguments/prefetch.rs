@@ -51,8 +51,8 @@ pub struct Learn {
     /// Drop the page cache, names and inodes first (as root): only what is read can be learnt
     #[arg(long)]
     pub cold: bool,
-    /// Have the kernel read 16 KiB around what is touched on the program's disk meanwhile, in place of 128 or more (as
-    /// root): what is only read along is not remembered. The start takes longer, once
+    /// Have the kernel bring each page that is touched on the program's disk alone meanwhile, in place of 128 KiB or more
+    /// around it (as root): what is only read along is not remembered. The start takes longer, once
     #[arg(long)]
     pub fine: bool,
     /// How long a start is traced; the program runs on

@@ -19,6 +19,8 @@ const TOUCH: &str = "import mmap, sys\nfile = open(sys.argv[1])\n\
                      map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n\
                      sum(map[at] for at in range(262144, len(map), 524288))";
 const TOUCHED: u64 = 16;
+/// KiB that come with a page that is touched while it is learnt finely.
+const FINE: &str = "4";
 
 struct Bench {
     image: Image,
@@ -62,7 +64,7 @@ impl Bench {
         let mut learn = self.laboratory.command(&["prefetch", "learn", "--fine", "--", &program]);
         let learn = learn.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let begun = Instant::now();
-        while self.around() != "16" {
+        while self.around() != FINE {
             assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -82,8 +84,8 @@ fn what_is_touched_alone_is_remembered() {
         let before = bench.around();
         let (coarsely, around) = bench.learn(&program, &[]);
         let (finely, touched) = bench.learn(&program, &["--fine"]);
-        assert_eq!((coarsely.out.trim(), finely.out.trim()), (&*before, "16"), "{kind}");
-        assert!((TOUCHED..=4 * TOUCHED).contains(&touched), "{kind}: {touched} pages finely");
+        assert_eq!((coarsely.out.trim(), finely.out.trim()), (&*before, FINE), "{kind}");
+        assert_eq!(touched, TOUCHED, "{kind}: pages finely");
         assert!(around >= 4 * touched, "{kind}: {around} pages as the kernel reads, {touched} finely");
         assert_eq!(bench.around(), before, "{kind}");
     }
@@ -102,7 +104,7 @@ fn who_stops_it_finds_the_disk_as_it_was() {
     let mut learn = bench.learning();
     learn.kill().unwrap();
     learn.wait().unwrap();
-    assert_eq!(bench.around(), "16", "nobody could put it back");
+    assert_eq!(bench.around(), FINE, "nobody could put it back");
     let undone = bench.laboratory.good(&["undo"]);
     assert!(undone.err.contains("read_ahead_kb = ") && bench.around() == before, "{}", undone.err);
 }
@@ -129,7 +131,7 @@ fn what_a_workload_left_changed_is_put_back_at_the_end_of_its_run() {
     let program = bench.image.script("goes-on", "exec sleep 20");
     let script = format!(
         "{{{{ perflab }}}} prefetch learn --fine -- {program} & for i in $(seq 600); do sleep 0.1; \
-         test $(cat {}) = 16 && break; done; kill -9 $!; echo speed 1",
+         test $(cat {}) = {FINE} && break; done; kill -9 $!; echo speed 1",
         bench.setting().display()
     );
     bench.laboratory.workload(

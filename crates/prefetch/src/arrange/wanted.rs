@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
-use perflab_model::io::Runs;
+use perflab_model::io::{PAGE, Runs};
 
-use crate::plan::{Order, Plan, Step, plan};
+use crate::plan::{Plan, Step, to_pack};
 use crate::trace::{Known, Start, TracedFile};
 
 /// Pages that nobody reads, and that are taken along so that a file needs no block with a map. As many as a disk reads in the time
@@ -16,19 +16,23 @@ const CHEAP: u64 = 16;
 /// notice the 35 ms that a disk takes for them, and the file is in fewer pieces.
 const TOGETHER: u64 = 512;
 
-/// Everything that a start reads, in the order in which it is needed: a file in one piece, when the first of it is, where
-/// that brings little along that nobody reads. Without what is to stay where it lies.
+/// Pieces that a file's number has room for.
+const WITHOUT_MAP: usize = 4;
+
+/// Everything that a start reads, in the order in which it is needed: a file all at once, when the first of it is, where it
+/// needs no map then and that brings little along that nobody reads. Without what is to stay where it lies.
 pub(super) fn wanted<'a>(start: &'a Start, staying: &Staying) -> Plan<'a> {
-    let Plan { steps, left_out, .. } = plan(start, Order::Access, u64::MAX);
+    let Plan { steps, left_out, .. } = to_pack(start);
     let mut read: HashMap<u32, Runs> = HashMap::new();
     for step in &steps {
         let all = read.entry(step.file.turn).or_default();
         *all = all.union(&step.pages);
     }
-    let whole: HashMap<u32, Runs> =
-        read.iter().filter_map(|(file, pages)| Some((*file, in_one(pages)?))).collect();
+    let files = start.files.iter();
+    let at_once: HashMap<u32, Runs> =
+        files.filter_map(|file| Some((file.turn, in_few(file, read.get(&file.turn)?)?))).collect();
     let mut met = HashSet::new();
-    let step = |step: Step<'a>| match whole.get(&step.file.turn) {
+    let step = |step: Step<'a>| match at_once.get(&step.file.turn) {
         Some(pages) => met.insert(step.file.turn).then(|| Step { pages: pages.clone(), ..step }),
         None => Some(step),
     };
@@ -50,7 +54,7 @@ impl Staying {
         for start in others.iter().filter(|known| known.arranged).filter_map(|known| known.starts.last()) {
             for file in &start.files {
                 let pages = all.0.entry(identity(start, file)).or_default();
-                *pages = pages.union(in_one(&file.pages).as_ref().unwrap_or(&file.pages));
+                *pages = pages.union(in_few(file, &file.pages).as_ref().unwrap_or(&file.pages));
             }
         }
         all
@@ -102,11 +106,20 @@ fn together<'a>(steps: impl Iterator<Item = Step<'a>>) -> Vec<Step<'a>> {
     done
 }
 
-/// From the first page to the last, where what lies between is soon read.
-fn in_one(pages: &Runs) -> Option<Runs> {
-    let (first, last) = (pages.iter().next()?, pages.iter().last()?);
-    let count = last.0 + last.1 - first.0;
-    (count - pages.pages() <= CHEAP).then(|| [(first.0, count)].into_iter().collect())
+/// From the first page to the last, or all but the widest gap, where the file needs no map then and what lies between is soon read.
+fn in_few(file: &TracedFile, pages: &Runs) -> Option<Runs> {
+    let ends = pages.iter().map(|(first, count)| first + count);
+    let widest = pages.iter().skip(1).zip(ends).map(|((next, _), end)| next - end).max().unwrap_or(0);
+    let few = [pages.joined(|_, _| true), pages.joined(|end, next| next - end < widest)];
+    let is_cheap = |few: &Runs| few.pages() - pages.pages() <= CHEAP && pieces(file, few) <= WITHOUT_MAP;
+    few.into_iter().find(is_cheap)
+}
+
+/// In how many pieces a file lies once some of its pages lie elsewhere: those, and what is left between.
+fn pieces(file: &TracedFile, moved: &Runs) -> usize {
+    let begins = moved.iter().next().is_some_and(|(first, _)| first == 0);
+    let ends = moved.iter().last().is_some_and(|(first, count)| first + count >= file.size.div_ceil(PAGE));
+    2 * moved.iter().count() + 1 - usize::from(begins) - usize::from(ends)
 }
 
 #[cfg(test)]
@@ -170,10 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn small_gaps_are_taken_along_and_large_ones_are_not() {
+    fn small_gaps_are_taken_along_where_that_saves_a_map() {
         let runs = |runs: &[(u64, u64)]| runs.iter().copied().collect::<Runs>();
-        assert_eq!(in_one(&runs(&[(10, 5), (20, 5), (36, 1)])), Some(runs(&[(10, 27)])));
-        assert_eq!(in_one(&runs(&[(0, 5), (22, 5)])), None);
-        assert_eq!(in_one(&runs(&[])), None);
+        let long = TracedFile { size: 100 * PAGE, ..file(1, &[(0, 1, 0, 1)]) };
+        let few = |read| in_few(&long, &runs(read));
+        assert_eq!(few(&[(10, 5), (20, 5), (36, 1)]), Some(runs(&[(10, 27)])));
+        assert_eq!(few(&[(0, 5), (8, 5), (60, 5)]), Some(runs(&[(0, 13), (60, 5)])), "four pieces");
+        assert_eq!(few(&[(1, 5), (8, 5), (60, 5)]), None, "five");
+        assert_eq!(few(&[(1, 5), (8, 5), (60, 40)]), Some(runs(&[(1, 12), (60, 40)])), "up to its end");
+        assert_eq!(few(&[(0, 5), (22, 5), (60, 5)]), None, "too much between");
     }
 }

@@ -89,6 +89,27 @@ fn a_stretch_is_no_longer_than_a_tenth_of_a_second() {
 }
 
 #[test]
+fn gaps_are_read_where_the_disk_has_them_between() {
+    let mut known = file(1, &[(0, 4, 0, 1), (8, 4, 1, 2), (20, 4, 2, 3)]);
+    let all = |known: &TracedFile| bridged(known, BRIDGE).iter().collect::<Vec<_>>();
+    assert_eq!(all(&known), [(0, 4), (8, 4), (20, 4)], "each lies elsewhere");
+    let place = |page: u64| Some((1 << 20) + page * PAGE);
+    known.marks[0].place = place(8);
+    known.marks[1].place = place(12);
+    assert_eq!(
+        all(&known),
+        [(0, 12), (20, 4)],
+        "what follows on the disk is packed, what lies between is not"
+    );
+    known.marks[1].place = place(20);
+    assert_eq!(all(&known), [(0, 24)]);
+    assert_eq!(bridged(&known, PACKED), known.pages);
+    known.place = None;
+    known.marks.iter_mut().for_each(|mark| mark.place = None);
+    assert_eq!(all(&known), [(0, 24)], "where nothing is known of places");
+}
+
+#[test]
 fn no_order_loses_a_page_or_reads_one_twice() {
     // A walk through starts of all shapes.
     let mut state = 7_u64;
@@ -115,7 +136,7 @@ fn no_order_loses_a_page_or_reads_one_twice() {
                 let own = plan.steps.iter().filter(|step| step.file.inode == file.inode);
                 let sum: u64 = own.clone().map(|step| step.pages.pages()).sum();
                 let all: Runs = own.flat_map(|step| step.pages.iter()).collect();
-                assert_eq!((&all, sum), (&file.pages.bridged(BRIDGE), all.pages()), "{order:?}");
+                assert_eq!((&all, sum), (&bridged(file, BRIDGE), all.pages()), "{order:?}");
             }
         }
     }
