@@ -29,7 +29,7 @@ pub enum Order {
 /// A gap that is cheaper to read than to skip, where the disk has it between what is read: a disk reads 32 KiB in less time
 /// than it seeks, and each request has its price.
 const BRIDGE: u64 = 8;
-/// The same where what is read is only going to be brought together: all but a single page is left behind.
+/// The same where what is read is only going to be brought together: no more than a single page comes along.
 const PACKED: u64 = 1;
 
 /// Pages of a file to be read.
@@ -105,14 +105,14 @@ impl Piece<'_> {
 }
 
 fn pieces(file: &TracedFile, bridge: u64) -> impl Iterator<Item = Piece<'_>> {
-    let pages = bridged(file, bridge).below(file.size.div_ceil(PAGE));
-    file.pieces(&pages).into_iter().map(move |(mark, count)| Piece { file, mark, count })
+    file.pieces(&bridged(file, bridge)).into_iter().map(move |(mark, count)| Piece { file, mark, count })
 }
 
 /// What is read of a file, with gaps of so many pages at most that the disk has there, too. Of what was brought together, gaps
 /// lie elsewhere.
 fn bridged(file: &TracedFile, most: u64) -> Runs {
-    file.pages.joined(|end, next| next - end <= most && file.lies_in_one(end - 1, next))
+    let pages = file.pages.below(file.size.div_ceil(PAGE));
+    pages.joined(|end, next| next - end <= most && file.lies_in_one(end - 1, next))
 }
 
 /// Pieces of one file that follow one another upwards are one step.
