@@ -4,28 +4,25 @@
 mod coming;
 mod here;
 mod pace;
+mod reading;
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use perflab_model::io::{Device, PAGE};
-use perflab_observe::io::{Mounts, files, mounts};
+use perflab_observe::io::{Mounts, files};
 
-use self::coming::{Coming, ask};
 use self::here::{Here, here};
 pub(crate) use self::here::{is_mounted, mounted};
 use self::pace::Pace;
+use self::reading::Reading;
 use crate::plan::{Plan, Step};
-use crate::trace::{FileSystem, TracedFile};
-
-/// Threads on disks that do several things at once.
-const THREADS: usize = 4;
+use crate::trace::TracedFile;
 
 /// What may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,90 +98,6 @@ pub fn replay(plan: &Plan<'_>, part: Part, budget: Budget, stop: &AtomicBool) ->
     done.pages = reading.pace.asked() / PAGE;
     done.nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     done
-}
-
-/// What is read, from all disks.
-struct Reading<'a> {
-    plan: &'a Plan<'a>,
-    steps: &'a [Step<'a>],
-    metadata: bool,
-    systems: &'a [Option<Here>],
-    pace: Pace,
-    stop: &'a AtomicBool,
-}
-
-impl Reading<'_> {
-    /// What of it lies on one disk.
-    fn read(&self, disk: Device) -> Replayed {
-        let mut done = Replayed::default();
-        let ours = |here: &&Here| here.disk == disk;
-        let systems = self.plan.start.systems.iter().zip(self.systems);
-        let systems = systems.filter_map(|(system, here)| Some((system, here.as_ref().filter(ours)?)));
-        let mut rotates = false;
-        for (system, here) in systems {
-            rotates |= here.rotates;
-            if self.metadata {
-                metadata(system, here, self.stop, &mut done);
-            }
-        }
-        let here = |step: &Step<'_>| self.systems.get(step.file.system).and_then(Option::as_ref);
-        let steps: Vec<&Step<'_>> =
-            self.steps.iter().filter(|step| here(step).as_ref().is_some_and(ours)).collect();
-        read(&steps, if rotates { 1 } else { THREADS }, &self.pace, self.stop, &mut done);
-        done
-    }
-}
-
-/// A file system's own blocks come through its device, in the order of the disk, and are waited for: every later step needs
-/// them. Where the device cannot be opened, opening files by name reads most of them.
-fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Replayed) {
-    if system.metadata.is_empty() {
-        return;
-    }
-    let opened = mounts::node(here.device).and_then(|node| files::open(&node).ok());
-    match opened {
-        Some(node) => {
-            let mut coming = Coming::new(1, stop);
-            ask(&Rc::new(node), &system.metadata, &mut coming, &mut |_| true);
-            coming.wait_for_all();
-            done.metadata += system.metadata.pages();
-        }
-        None => done.by_name += 1,
-    }
-}
-
-/// Opens, asks, and waits for what was asked a window before.
-fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let (mut coming, mut met) = (Coming::new(threads, stop), Vec::new());
-        while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let file = traced(step);
-            met.push((step.file.turn, file.is_ok()));
-            let Ok(file) = file else { continue };
-            ask(&Rc::new(file), &step.pages, &mut coming, &mut |pages| {
-                pace.wait(pages * PAGE, stop);
-                !stop.load(Ordering::Relaxed)
-            });
-        }
-        coming.wait_for_all();
-        met
-    };
-    let met = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        others.into_iter().filter_map(|other| other.join().ok()).flatten().chain(own).collect::<Vec<_>>()
-    });
-    for (turn, read) in met {
-        if read {
-            done.files.insert(turn)
-        } else {
-            done.skipped.insert(turn)
-        };
-    }
 }
 
 /// The file of a step, if it is still the one that was traced.
