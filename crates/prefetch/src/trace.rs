@@ -89,7 +89,7 @@ impl TracedFile {
         there == self.place(later)
     }
 
-    /// The mark before so many of them; of the first page, before all.
+    /// The mark that holds once so many have begun: the last of them, or before the first the file's own.
     fn mark(&self, at: usize) -> Mark {
         let page = self.pages.iter().next().map_or(0, |(first, _)| first);
         let beginning = Mark { page, turn: self.turn, place: self.place };

@@ -15,8 +15,8 @@ use crate::trace::FileSystem;
 
 /// Threads on disks that do several things at once.
 const THREADS: usize = 4;
-/// Files that are opened before any of them is asked for: a disk that hears of many requests at once costs the processor less
-/// than one that is woken for each.
+/// Files that a thread opens before it asks for any of them, at most: a disk that hears of many requests at once costs the
+/// processor less than one that is woken for each.
 const TOGETHER: usize = 16;
 
 /// What is read, from all disks.
@@ -71,7 +71,8 @@ fn metadata(system: &FileSystem, here: &Here, stop: &AtomicBool, done: &mut Repl
 
 /// Reads steps by so many threads, and notes which of them could not be.
 fn read(steps: &[&Step<'_>], threads: usize, pace: &Pace, stop: &AtomicBool, done: &mut Replayed) {
-    let (parts, next) = (steps.chunks(TOGETHER).collect::<Vec<_>>(), AtomicUsize::new(0));
+    let (together, next) = (steps.len().div_ceil(threads).clamp(1, TOGETHER), AtomicUsize::new(0));
+    let parts: Vec<_> = steps.chunks(together).collect();
     let work = || {
         let (mut coming, mut met) = (Coming::new(threads, stop), Vec::new());
         while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| go_on(stop)) {
