@@ -3,6 +3,7 @@
 //! `cargo xtask test` installs what the tests need (as root), builds, runs every test, and ends with a
 //! line of counts. `cargo xtask docs` rewrites the reference pages that are generated from the code.
 
+mod attack;
 mod docs;
 mod needs;
 mod steps;
@@ -16,15 +17,21 @@ const USAGE: &str = "\
 cargo xtask test     install what the tests need (as root), build, run every test, count
 cargo xtask docs     rewrite docs/reference/ from the code
 cargo xtask dist     build one static file that starts on any Linux of this processor
-cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)";
+cargo xtask bundle   rebuild the report's front end into crates/present/assets (needs node)
+cargo xtask long attack [--brief] [--only NAME]
+                     try to do harm through perflab, count what held into docs/reliability.md (as root)";
 
 fn main() -> ExitCode {
-    let chore = std::env::args().nth(1);
-    let done = match chore.as_deref() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.first().copied() {
         Some("test") => test(),
         Some("docs") => docs::write().map(|()| true),
         Some("dist") => steps::dist().map(|()| true),
         Some("bundle") => steps::bundle().map(|()| true),
+        Some("long") if words.get(1) == Some(&"attack") => {
+            attack::attack(arguments.get(2..).unwrap_or_default())
+        }
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

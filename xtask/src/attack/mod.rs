@@ -1,0 +1,137 @@
+//! `cargo xtask long attack`: what tries to do harm through perflab, repeated with counts.
+//!
+//! An attack is a file of this folder and its line in [`ALL`]. It uses the perflab that cargo builds, works in a folder of
+//! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
+//! become rows of `docs/reliability.md`.
+
+mod reliability;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// All attacks, in the order in which they are carried out.
+const ALL: &[Attack] = &[settings::ATTACK];
+
+/// Failures that are kept in words; all are counted.
+const FIRST_FAILURES: usize = 10;
+
+/// One kind of attack.
+pub struct Attack {
+    /// What `--only` calls it.
+    pub name: &'static str,
+    /// What it tries, in a few words: a cell of the table.
+    pub tries: &'static str,
+    /// How many attempts with `--brief`: of all attacks together, under 20 minutes.
+    pub brief: u32,
+    /// How many attempts without: of all attacks together, under 3 hours.
+    pub full: u32,
+    /// Carries out so many attempts. An error means that attacking itself failed, not that perflab did.
+    pub carry_out: fn(&Ground, u32) -> Result<Counts>,
+}
+
+/// Where an attack is carried out.
+pub struct Ground {
+    /// The perflab under attack.
+    pub perflab: PathBuf,
+    /// A folder of the attack's own, removed after it.
+    pub folder: PathBuf,
+}
+
+/// What came of an attack.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Attempts.
+    pub tried: u32,
+    /// Those that perflab stood.
+    pub held: u32,
+    /// The first that it did not, in words.
+    pub failures: Vec<String>,
+}
+
+impl Counts {
+    /// Counts one attempt; `failure` says what went wrong, if something did.
+    pub fn add(&mut self, failure: Option<String>) {
+        self.tried += 1;
+        match failure {
+            None => self.held += 1,
+            Some(failure) => {
+                if self.failures.len() < FIRST_FAILURES {
+                    self.failures.push(failure);
+                }
+            }
+        }
+    }
+
+    /// Attempts that perflab did not stand.
+    pub fn failed(&self) -> u32 {
+        self.tried - self.held
+    }
+}
+
+/// Carries out all attacks, or one; `false` where something did not hold.
+///
+/// `arguments` are what follows `long attack`: `--brief`, `--only NAME`.
+pub fn attack(arguments: &[String]) -> Result<bool> {
+    let (brief, only) = chosen(arguments)?;
+    if let Some(name) = &only
+        && !ALL.iter().any(|attack| attack.name == name)
+    {
+        let names: Vec<&str> = ALL.iter().map(|attack| attack.name).collect();
+        bail!("there is no attack `{name}`; there are: {}", names.join(", "));
+    }
+    let perflab = build()?;
+    let mut all_held = true;
+    for attack in ALL.iter().filter(|attack| only.as_deref().is_none_or(|name| name == attack.name)) {
+        all_held &= carry_out(attack, &perflab, if brief { attack.brief } else { attack.full })?;
+    }
+    Ok(all_held)
+}
+
+fn chosen(arguments: &[String]) -> Result<(bool, Option<String>)> {
+    let (mut brief, mut only) = (false, None);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--brief" => brief = true,
+            "--only" => only = Some(arguments.next().context("--only needs the name of an attack")?.clone()),
+            other => bail!("`{other}` is not known; there are --brief and --only NAME"),
+        }
+    }
+    Ok((brief, only))
+}
+
+fn carry_out(attack: &Attack, perflab: &Path, count: u32) -> Result<bool> {
+    let folder = std::env::temp_dir().join(format!("perflab-attack-{}-{}", attack.name, std::process::id()));
+    std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let ground = Ground { perflab: perflab.into(), folder: folder.clone() };
+    let begun = Instant::now();
+    println!("=== {}: {}, {count} times", attack.name, attack.tries);
+    let counts = (attack.carry_out)(&ground, count);
+    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    let counts = counts.with_context(|| format!("attack {}", attack.name))?;
+    println!(
+        "{}: {} tried, {} held, {} failed, in {} s",
+        attack.name,
+        counts.tried,
+        counts.held,
+        counts.failed(),
+        begun.elapsed().as_secs()
+    );
+    counts.failures.iter().for_each(|failure| println!("  {failure}"));
+    reliability::record(attack, &counts)?;
+    Ok(counts.failed() == 0)
+}
+
+/// The perflab that cargo builds here.
+fn build() -> Result<PathBuf> {
+    let built = Command::new("cargo").args(["build", "--quiet", "--package", "perflab"]).status()?;
+    if !built.success() {
+        bail!("perflab cannot be built");
+    }
+    let perflab = Path::new("target/debug/perflab");
+    perflab.canonicalize().with_context(|| format!("{} is not there", perflab.display()))
+}

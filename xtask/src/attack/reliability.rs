@@ -1,0 +1,68 @@
+//! The table of `docs/reliability.md`: a row for each attack, with date and commit, replaced when it is carried out again.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Attack, Counts};
+
+const PAGE: &str = "docs/reliability.md";
+/// The line under the table's head: rows follow it, up to the first line that is none.
+const RULE: &str = "|:--|:--|--:|--:|--:|:--|:--|";
+
+/// Puts the counts into the attack's row; the rest of the page is people's.
+pub fn record(attack: &Attack, counts: &Counts) -> Result<()> {
+    let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
+    let date = output("date", &["--utc", "+%F"])?;
+    let commit = output("git", &["describe", "--always", "--dirty", "--abbrev=7"])?;
+    let row = format!(
+        "| {} | {} | {} | {} | {} | {date} | {commit} |",
+        attack.name,
+        attack.tries,
+        counts.tried,
+        counts.held,
+        counts.failed()
+    );
+    let page =
+        with_row(&page, attack.name, &row).with_context(|| format!("{PAGE} has no table of attacks"))?;
+    std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
+}
+
+fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let output =
+        Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        bail!("{program} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The page with `row` in place of the row of that name, or behind the last one.
+fn with_row(page: &str, name: &str, row: &str) -> Option<String> {
+    let (head, rest) = page.split_once(&format!("{RULE}\n"))?;
+    let table: Vec<&str> = rest.lines().take_while(|line| line.starts_with('|')).collect();
+    let behind: Vec<&str> = rest.lines().skip(table.len()).collect();
+    let own = format!("| {name} |");
+    let mut rows: Vec<&str> =
+        table.iter().map(|line| if line.starts_with(&own) { row } else { line }).collect();
+    if !rows.contains(&row) {
+        rows.push(row);
+    }
+    let lines = [&[RULE], &*rows, &*behind].concat();
+    Some(format!("{head}{}\n", lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_added_once_and_replaced_after() {
+        let page = format!("# R\n\n| head |\n{RULE}\n| a | 1 |\n\nText.\n");
+        let with_b = with_row(&page, "b", "| b | 2 |").unwrap();
+        assert_eq!(with_b, format!("# R\n\n| head |\n{RULE}\n| a | 1 |\n| b | 2 |\n\nText.\n"));
+        let again = with_row(&with_b, "a", "| a | 3 |").unwrap();
+        assert_eq!(again, format!("# R\n\n| head |\n{RULE}\n| a | 3 |\n| b | 2 |\n\nText.\n"));
+        assert_eq!(with_row("# no table\n", "a", "| a |"), None);
+    }
+}
