@@ -154,6 +154,9 @@ pub enum Verb {
     /// Serve an image with the delays of another disk, until it is unmounted
     #[command(hide = true)]
     DiskServer(DiskServer),
+    /// Answer execs while the prefetch daemon does not (what it starts by itself)
+    #[command(hide = true)]
+    PrefetchGuard(prefetch::PrefetchGuard),
     /// Become a program that ends with perflab
     #[command(hide = true)]
     Launch(vm::Launch),

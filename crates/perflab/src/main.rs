@@ -77,6 +77,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::StartOnce(wanted) => verbs::startup::once(&context, wanted),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
         Verb::Undo => verbs::laboratory::undo(&context),
+        Verb::PrefetchGuard(wanted) => verbs::prefetch::guard(wanted),
         Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),
         Verb::Agent(wanted) => verbs::agent::run(wanted),
         Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),

@@ -13,6 +13,7 @@
 //! | [`lists`] | programs that are wanted, and those that are not |
 //! | [`door`] | execs that wait, and their answer |
 //! | [`deadline`] | the clock that lets through what is overdue |
+//! | [`exec_guard`] | a process that answers where the daemon does not |
 //! | [`scout`] | what a file is: a program, a script, a loader |
 //! | [`program`] | where a program stands, and what its starts cost |
 //! | [`programs`] | all of them, and what the next start of each is for |
@@ -28,6 +29,7 @@
 pub mod begin;
 pub mod deadline;
 pub mod door;
+pub mod exec_guard;
 mod keeper;
 pub mod lists;
 pub mod notify;
@@ -45,6 +47,7 @@ mod work;
 pub mod worth;
 
 pub use begin::{run, saved};
+pub use exec_guard::{GuardStatus, keep_guard};
 pub use lists::Lists;
 pub use program::{Program, Standing};
 pub use settings::{DaemonError, Settings};

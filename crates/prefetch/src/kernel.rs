@@ -1,9 +1,21 @@
 //! The system calls of reading ahead.
-#![expect(unsafe_code, reason = "readahead has no safe wrapper")]
+#![expect(
+    unsafe_code,
+    reason = "readahead has no safe wrapper, and nix asks for a promise about descriptors"
+)]
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::fanotify::Fanotify;
+
+/// A fanotify group that another process has opened. What is none gives errors when it is read.
+pub(crate) fn exec_group(descriptor: OwnedFd) -> Fanotify {
+    // SAFETY: the descriptor is owned and goes over; of another kind of file, reads fail or give no events with descriptors,
+    // as only perflab itself hands one over.
+    unsafe { Fanotify::from_owned_fd(descriptor) }
+}
 
 /// Asks for a stretch of a file to be read into memory, and does not wait for it. May wait for the file's own map, and
 /// for room in the disk's queue. The kernel reads at most the device's window at once: ask in pieces.

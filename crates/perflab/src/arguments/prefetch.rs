@@ -173,6 +173,13 @@ pub struct Forget {
     pub programs: Vec<OsString>,
 }
 
+/// `perflab prefetch-guard`
+#[derive(Debug, Args)]
+pub struct PrefetchGuard {
+    /// The daemon's process
+    pub daemon: u32,
+}
+
 /// `perflab prefetch daemon`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

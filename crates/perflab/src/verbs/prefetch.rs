@@ -17,6 +17,7 @@ use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
 
 pub use arrange::bring_together;
+pub use daemon::guard;
 pub use fine::finely;
 pub use known::known;
 pub use replay::{Reading, Rules, half_of_free, prepare};

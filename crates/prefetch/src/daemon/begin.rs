@@ -12,6 +12,7 @@ use perflab_observe::taskstats::{TaskStats, accounts_for_delays};
 use rustix::process::{Resource, Rlimit};
 
 use super::door::Door;
+use super::exec_guard::lock_memory;
 use super::keeper::{Keeper, PROGRAMS};
 use super::program::Program;
 use super::programs::Programs;
@@ -26,6 +27,8 @@ use crate::Store;
 /// What is missing, with what to do about it. Nothing was held then.
 pub fn run(settings: Settings, stop: &AtomicBool, say: Say) -> Result<(), DaemonError> {
     open_more_files();
+    // What is swapped out answers late, and what the kernel was handing over then, nobody else can answer. A guard remains in any case.
+    let _ = lock_memory();
     perflab_observe::io::check()?;
     let named = !settings.lists.only.is_empty();
     let ends = match TaskStats::listen() {
@@ -45,12 +48,14 @@ pub fn run(settings: Settings, stop: &AtomicBool, say: Say) -> Result<(), Daemon
     keeper.read_list()?;
     shared.delays.store(accounts_for_delays(&Root::host()), Ordering::Relaxed);
     status::listen(&shared)?;
+    // Before anything is marked: there is nobody who waits without a guard.
+    keeper.start_guard()?;
     answer(&shared)?;
     keeper.watch_all()?;
     notify::tell("READY=1");
-    keeper.keep(stop);
+    let ended = keeper.keep(stop);
     let _ = fs::remove_file(&shared.settings.socket);
-    Ok(())
+    ended
 }
 
 /// The threads that answer must be there before anything is asked. A panic of any ends them all: the kernel lets everything
@@ -63,7 +68,9 @@ fn answer(shared: &Arc<Shared>) -> Result<(), DaemonError> {
     }));
     let thread = |name: &str| std::thread::Builder::new().name(name.into());
     let own = Arc::clone(shared);
-    thread("clock").spawn(move || own.deadline.keep()).map_err(DaemonError::system("start a thread"))?;
+    thread("clock")
+        .spawn(move || own.deadline.keep(|| own.tell_guard()))
+        .map_err(DaemonError::system("start a thread"))?;
     let own = Arc::clone(shared);
     let asked = thread("asked").spawn(move || {
         let error = receive::answer(&own);

@@ -12,7 +12,9 @@ use super::door::Held;
 /// How long the reading thread may need for what it has read: a thousand times what it does need.
 const HANGS: Duration = Duration::from_secs(5);
 /// How often it is looked after.
-const GLANCE: Duration = Duration::from_secs(1);
+const GLANCE: Duration = Duration::from_millis(500);
+/// How long it may need until the guard is not told any more that all is well, and answers in its place.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Execs by the time until which they may wait.
 #[derive(Debug)]
@@ -65,15 +67,22 @@ impl Deadline {
 
     /// Whether the reading thread came back in time.
     pub fn is_alive(&self) -> bool {
-        let busy = self.busy.load(Ordering::Acquire);
-        busy == 0 || self.begun.elapsed() < Duration::from_millis(busy) + HANGS
+        self.works_since_less_than(HANGS)
     }
 
-    /// Looks at the clock for ever.
-    pub fn keep(&self) -> ! {
+    fn works_since_less_than(&self, limit: Duration) -> bool {
+        let busy = self.busy.load(Ordering::Acquire);
+        busy == 0 || self.begun.elapsed() < Duration::from_millis(busy) + limit
+    }
+
+    /// Looks at the clock for ever. `all_is_well` is called after what was due was answered, and not while the reading thread is late.
+    pub fn keep(&self, all_is_well: impl Fn()) -> ! {
         loop {
             let late = self.due().into_iter().filter(|held| held.expire()).count();
             self.overdue.fetch_add(late as u64, Ordering::Relaxed);
+            if self.works_since_less_than(LATE) {
+                all_is_well();
+            }
             if !self.is_alive() {
                 eprintln!(
                     "the thread that is asked about execs hangs: the daemon ends, and nothing waits for it"

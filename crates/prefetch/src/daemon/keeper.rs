@@ -15,6 +15,7 @@ use perflab_observe::io::{Follower, Mount, Mounts, mounts};
 use perflab_observe::taskstats::{TaskStats, Used, accounts_for_delays};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::exec_guard::ExecGuard;
 use super::program::Measured;
 use super::settings::DaemonError;
 use super::shared::{Shared, locked};
@@ -43,6 +44,7 @@ pub(super) struct Keeper {
     mounts: File,
     saved: Instant,
     list: Option<SystemTime>,
+    guard: Option<ExecGuard>,
 }
 
 impl Keeper {
@@ -55,13 +57,46 @@ impl Keeper {
         let mounts =
             File::open("/proc/self/mountinfo").map_err(DaemonError::system("read /proc/self/mountinfo"))?;
         let (trees, saved) = (Trees::default(), Instant::now());
-        Ok(Keeper { shared, ends, alive, watches, trees, mounts, saved, list: None })
+        Ok(Keeper { shared, ends, alive, watches, trees, mounts, saved, list: None, guard: None })
     }
 
-    pub(super) fn keep(&mut self, stop: &AtomicBool) {
+    /// Starts who answers execs while the daemon does not, and says what it cannot do.
+    pub(super) fn start_guard(&mut self) -> Result<(), DaemonError> {
+        let shared = &self.shared;
+        let guard = ExecGuard::start(&shared.settings.perflab, &*shared.door);
+        let guard = guard.map_err(|source| DaemonError::Guard { source })?;
+        *locked(&shared.guard_line) = Some(guard.line().map_err(|source| DaemonError::Guard { source })?);
+        for lack in &guard.status().lacks {
+            shared.say(&format!("process {} guards execs from this daemon, but {lack}", guard.status().pid));
+        }
+        *locked(&shared.guard) = guard.status().clone();
+        self.guard = Some(guard);
+        Ok(())
+    }
+
+    /// Starts the guard again where it was killed, or is stopped. Where it cannot be, the daemon ends, and nobody waits for it.
+    fn look_after_guard(&mut self) -> Result<(), DaemonError> {
+        let Some(guard) = &mut self.guard else { return Ok(()) };
+        if !guard.is_alive() {
+            let shared = &self.shared;
+            let replaced = guard.replace(&*shared.door).and_then(|()| guard.line());
+            let line = replaced.map_err(|source| DaemonError::Guard { source })?;
+            *locked(&shared.guard_line) = Some(line);
+            shared.say(&format!("the guard did not answer: process {} is it now", guard.status().pid));
+        }
+        *locked(&self.shared.guard) = guard.status().clone();
+        Ok(())
+    }
+
+    /// Until `stop`, or until nobody guards execs any more.
+    pub(super) fn keep(&mut self, stop: &AtomicBool) -> Result<(), DaemonError> {
         let (rhythm, mut looked) = (notify::rhythm(), None::<Instant>);
         while !stop.load(Ordering::Relaxed) {
             let moved = self.wait(rhythm);
+            if let Err(error) = self.look_after_guard() {
+                self.save();
+                return Err(error);
+            }
             self.add_up(self.shared.delays());
             if moved {
                 self.tell_trouble(self.watch_all());
@@ -76,6 +111,7 @@ impl Keeper {
         }
         self.save();
         notify::tell("STOPPING=1");
+        Ok(())
     }
 
     fn look_around(&mut self) {
@@ -103,6 +139,7 @@ impl Keeper {
         let mut waits = vec![PollFd::new(&self.mounts, PollFlags::PRI)];
         let ends = self.ends.as_ref().filter(|_| until.is_some());
         waits.extend(ends.map(|ends| PollFd::from_borrowed_fd(ends.as_fd(), PollFlags::IN)));
+        waits.extend(self.guard.iter().map(|guard| PollFd::new(guard, PollFlags::empty())));
         let _ = poll(&mut waits, Some(&most));
         let moved =
             waits.first().is_some_and(|mounts| mounts.revents().intersects(PollFlags::PRI | PollFlags::ERR));

@@ -11,6 +11,8 @@ use crate::{Mode, Order, Policy, Store};
 /// How the daemon works.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// perflab, which is started once more to guard execs from the daemon
+    pub perflab: PathBuf,
     /// where traces lie
     pub store: Store,
     /// where it can be asked
@@ -50,6 +52,14 @@ pub enum DaemonError {
     )]
     Door {
         /// what the system call said
+        source: io::Error,
+    },
+    /// Nobody could let execs through in the daemon's place.
+    #[error(
+        "no process can be started that guards execs while the daemon does not answer: {source}; nothing is watched"
+    )]
+    Guard {
+        /// what the system said
         source: io::Error,
     },
     /// A place whose file system is to be watched is none.

@@ -1,6 +1,8 @@
 //! What the daemon's threads share. No lock is held while a disk or a process is waited for.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -10,6 +12,7 @@ use perflab_observe::io::Follower;
 
 use super::deadline::Deadline;
 use super::door::Door;
+use super::exec_guard::GuardStatus;
 use super::lists::Lists;
 use super::programs::Programs;
 use super::scout::{Place, Sight};
@@ -40,6 +43,9 @@ pub(super) struct Shared {
     pub(super) unsaved: Mutex<Vec<Unsaved>>,
     pub(super) watched: Mutex<Vec<PathBuf>>,
     pub(super) counts: Counts,
+    /// Where the guard hears that the daemon lives.
+    pub(super) guard_line: Mutex<Option<UnixStream>>,
+    pub(super) guard: Mutex<GuardStatus>,
     /// Threads that learn, and threads that read ahead.
     pub(super) learning: AtomicUsize,
     pub(super) reading: AtomicUsize,
@@ -94,6 +100,8 @@ impl Shared {
             unsaved: Mutex::default(),
             watched: Mutex::default(),
             counts: Counts::default(),
+            guard_line: Mutex::default(),
+            guard: Mutex::default(),
             learning: AtomicUsize::new(0),
             reading: AtomicUsize::new(0),
             delays: AtomicBool::new(false),
@@ -104,6 +112,13 @@ impl Shared {
             sights: Mutex::default(),
             troubles: Mutex::default(),
             say,
+        }
+    }
+
+    /// Tells the guard that execs are answered. Where it does not listen, the housekeeper finds that out.
+    pub(super) fn tell_guard(&self) {
+        if let Some(line) = locked(&self.guard_line).as_mut() {
+            let _ = line.write(&[1]);
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::exec_guard::GuardStatus;
 use super::program::Program;
 use super::settings::DaemonError;
 use super::shared::{Shared, locked};
@@ -45,6 +46,9 @@ pub struct Status {
     pub cpu: u64,
     /// its largest memory so far, in bytes
     pub peak_rss: u64,
+    /// who lets execs through while the daemon does not answer
+    #[serde(default)]
+    pub guard: GuardStatus,
     /// what does not work now
     pub troubles: Vec<String>,
     /// programs by path
@@ -78,6 +82,7 @@ pub(super) fn of(shared: &Shared) -> Status {
         lost: count(&shared.counts.lost),
         cpu: own.cpu.0,
         peak_rss: own.peak_rss,
+        guard: locked(&shared.guard).clone(),
         troubles: shared.troubles(),
         programs: locked(&shared.programs)
             .all()

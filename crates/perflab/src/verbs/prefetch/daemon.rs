@@ -7,7 +7,7 @@ use perflab_prefetch::daemon::{Lists, Settings, Worth};
 use perflab_prefetch::{Store, store};
 
 use super::replay::{mode, order, size};
-use crate::arguments::prefetch::Daemon;
+use crate::arguments::prefetch::{Daemon, PrefetchGuard};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::quantities::time;
@@ -35,10 +35,18 @@ pub fn daemon(context: &Context, store: Store, wanted: &Daemon) -> anyhow::Resul
     Ok(Exit::Fine)
 }
 
+/// Guards execs from a daemon, until that one is gone.
+pub fn guard(wanted: &PrefetchGuard) -> anyhow::Result<Exit> {
+    perflab_prefetch::daemon::keep_guard(wanted.daemon)?;
+    Ok(Exit::Fine)
+}
+
 fn settings(store: Store, wanted: &Daemon) -> Result<Settings, Usage> {
     let worth_read = size("--worth-read", Some(&wanted.worth_read))?.unwrap_or_default();
     let wait = time("--worth-wait", &wanted.worth_wait)?;
     Ok(Settings {
+        // The very file, also after an update has replaced it.
+        perflab: "/proc/self/exe".into(),
         store,
         socket: wanted.socket.clone(),
         on: wanted.on.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect(),

@@ -49,6 +49,17 @@ fn say(context: &Context, status: &Status) {
         Nanos(status.cpu),
         Bytes(status.peak_rss),
     ));
+    let guard = &status.guard;
+    context.say(format!(
+        "process {} guards execs while the daemon does not answer: {} let through, {} of memory locked, started again {} times",
+        guard.pid,
+        guard.let_through,
+        Bytes(guard.locked),
+        guard.restarts,
+    ));
+    for lack in &guard.lacks {
+        context.say(format!("of the guard: {lack}"));
+    }
     for trouble in &status.troubles {
         context.say(format!("trouble: {trouble}"));
     }
