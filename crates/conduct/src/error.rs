@@ -49,6 +49,54 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// The kernel refused a value.
+    #[error("{path} refuses `{asked}`")]
+    SettingRefused {
+        /// the file
+        path: PathBuf,
+        /// what was to be written
+        asked: String,
+        /// why
+        source: io::Error,
+    },
+    /// The kernel took a value, and nothing changed.
+    #[error("{path} still holds `{now}` after `{asked}` was written to it")]
+    SettingIgnored {
+        /// the file
+        path: PathBuf,
+        /// what was written
+        asked: String,
+        /// what it holds
+        now: String,
+    },
+    /// A level could not be brought into force.
+    #[error("factor `{factor}`, level `{level}`")]
+    Level {
+        /// the factor's name
+        factor: String,
+        /// the level's name
+        level: String,
+        /// why
+        source: Box<ConductError>,
+    },
+    /// A setting is not what it was.
+    #[error("{path} was `{before}` and holds `{now}`")]
+    NotPutBack {
+        /// the file
+        path: PathBuf,
+        /// what it held
+        before: String,
+        /// what it holds
+        now: String,
+        /// why, where writing failed
+        source: Option<io::Error>,
+    },
+    /// A run ended, and things are not what they were before it.
+    #[error("not put back: {}; `perflab undo` tries again", .0.join("; "))]
+    LeftChanged(
+        /// What is not, and what it is now; last, why the run ended, where it failed.
+        Vec<String>,
+    ),
     /// The journal of settings could not be written; nothing was changed.
     #[error("cannot write the journal of settings {path}; nothing was changed")]
     Journal {
@@ -107,6 +155,19 @@ pub enum ConductError {
     /// A workload could not be installed.
     #[error(transparent)]
     Install(#[from] perflab_workload::install::InstallError),
+}
+
+impl ConductError {
+    /// The error with its causes, in one line.
+    pub fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(inner) = cause {
+            text.push_str(&format!(": {inner}"));
+            cause = inner.source();
+        }
+        text
+    }
 }
 
 fn list(refusals: &[Refusal]) -> String {

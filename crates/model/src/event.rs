@@ -129,8 +129,11 @@ pub enum What {
         setting: String,
         /// what it was
         from: String,
-        /// what it is
+        /// what it is, as it was read back
         to: String,
+        /// what was asked for, where the kernel made another value of it
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked: Option<String>,
     },
     /// A setting was put back.
     SettingUndone {

@@ -37,7 +37,7 @@ Runs are named by the shortest unique beginning of their id, by their label, by 
 (@latest~1 is the one before), or by the path of an exported file.
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
-or the run was stopped, 5 a regression was found (--fail-if).";
+or the run was stopped, 5 a regression was found (--fail-if), 6 settings are not what they were.";
 
 /// Options of every verb.
 #[derive(Debug, Args)]

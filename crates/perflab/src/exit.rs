@@ -29,6 +29,8 @@ pub enum Exit {
     WorkloadFailed = 4,
     /// `--fail-if` found what it looks for
     Regression = 5,
+    /// settings are not what they were; what they hold now was said
+    LeftChanged = 6,
 }
 
 impl From<Exit> for ExitCode {
@@ -69,6 +71,12 @@ pub fn of(error: &anyhow::Error) -> Exit {
     }
     match error.downcast_ref::<ConductError>() {
         Some(ConductError::Refused(_) | ConductError::Install(_)) => Exit::Refused,
+        Some(ConductError::LeftChanged(_)) => Exit::LeftChanged,
+        Some(
+            ConductError::Level { .. }
+            | ConductError::SettingRefused { .. }
+            | ConductError::SettingIgnored { .. },
+        ) => Exit::Refused,
         Some(ConductError::Setting { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Exit::Refused
         }

@@ -1,6 +1,5 @@
 //! The working thread: one run after the other, one order after the other.
 
-use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,7 +13,7 @@ use super::wait;
 use super::watch::Watch;
 use crate::barrier::Point;
 use crate::host::check;
-use crate::host::station::Station;
+use crate::host::station::{self, Station};
 use crate::host::stream::Stream;
 use crate::protocol::{Enrolment, Order, Report};
 use crate::{ConductError, Host, Permissions, Stop};
@@ -109,7 +108,7 @@ impl Run<'_> {
         if worked? {
             self.reached(Point::End);
         }
-        undone
+        station::ended(Ok(()), undone?)
     }
 
     /// Carries out slots; `true` when it is told to undo, `false` when nobody is there any more.
@@ -190,11 +189,5 @@ fn reasons(error: &ConductError) -> Vec<String> {
     if let ConductError::Refused(list) = error {
         return list.iter().map(ToString::to_string).collect();
     }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    vec![text]
+    vec![error.with_causes()]
 }

@@ -80,7 +80,7 @@ fn settings(manifest: &Manifest, host: &Host, side: Option<Side>) -> Vec<Refusal
     let wanted = |case: &Case| knobs(&manifest.study, case, &scope, &host.root, side).unwrap_or_default();
     let all = manifest.plan.cases.iter().flat_map(wanted);
     let mut found: Vec<Refusal> = Vec::new();
-    for refusal in all.filter_map(|knob| refused(&knob, host)) {
+    for refusal in all.filter_map(|knob| refused(&knob.knob, host)) {
         if !found.contains(&refusal) {
             found.push(refusal);
         }

@@ -7,7 +7,7 @@ use perflab_observe::Sampler;
 
 use super::Host;
 use super::progress::Progress;
-use super::station::Station;
+use super::station::{self, Station};
 use super::stream::Stream;
 use crate::{ConductError, Permissions, Stop};
 
@@ -56,8 +56,8 @@ impl<'a> Session<'a> {
             Ok(_) => Status::Finished,
             Err(_) => Status::Failed,
         };
-        self.end(status, sampler)?;
-        outcome.map(|_| status)
+        let left = self.end(status, sampler)?;
+        station::ended(outcome.map(|_| status), left)
     }
 
     fn sampler(&self) -> Sampler {
@@ -109,10 +109,10 @@ impl<'a> Session<'a> {
     }
 
     /// The monitors watch the undoing too: an unmount gives back what the workload left in caches.
-    fn end(self, status: Status, sampler: Sampler) -> Result<(), ConductError> {
+    fn end(self, status: Status, sampler: Sampler) -> Result<Vec<String>, ConductError> {
         // Told even if nobody listens: undoing comes first.
         let told = self.stream.phase(Phase::Undo);
-        self.station.undo()?;
+        let left = self.station.undo()?;
         told?;
         rest(self.manifest, self.stop);
         let cost = sampler.stop();
@@ -128,7 +128,8 @@ impl<'a> Session<'a> {
             late_ticks: cost.late,
             lost_ticks: cost.lost,
         };
-        self.stream.send(What::Ended { status, overhead })
+        self.stream.send(What::Ended { status, overhead })?;
+        Ok(left)
     }
 }
 

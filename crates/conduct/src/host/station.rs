@@ -1,6 +1,7 @@
 //! One machine at work: its scratch directory and settings prepared, a slot made ready and carried out, everything
 //! undone. The host's own session goes through all slots; an agent does one when it is told to.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use perflab_model::expression::Scope;
@@ -11,7 +12,7 @@ use perflab_observe::RealTime;
 use super::profile::Profiler;
 use super::stream::Stream;
 use super::{Host, check, iteration};
-use crate::settings::{Bench, Change, Knob, UndoJournal, knobs};
+use crate::settings::{Bench, Change, FactorKnob, Knob, UndoJournal, knobs};
 use crate::{ConductError, Permissions, Stop, disk, plan};
 
 /// A machine that carries out the slots of a run.
@@ -27,6 +28,8 @@ pub(crate) struct Station<'a> {
     pub(super) profiler: Option<Profiler>,
     permissions: &'a Permissions,
     bench: Bench,
+    /// Factors and levels of which it was said that the kernel rounds them.
+    told_rounded: BTreeSet<(String, String)>,
 }
 
 impl<'a> Station<'a> {
@@ -52,6 +55,7 @@ impl<'a> Station<'a> {
             profiler: None,
             permissions,
             bench,
+            told_rounded: BTreeSet::new(),
         }
     }
 
@@ -103,8 +107,8 @@ impl<'a> Station<'a> {
         for what in self.settle(case)? {
             self.stream.send(what)?;
         }
-        for knob in &self.wanted(case) {
-            if let Knob::DropCaches(which) = knob {
+        for wanted in &self.wanted(case) {
+            if let Knob::DropCaches(which) = &wanted.knob {
                 crate::settings::drop_caches(&self.host.root, *which)?;
             }
         }
@@ -113,13 +117,33 @@ impl<'a> Station<'a> {
 
     /// Brings the settings to what the case wants; gives what there is to tell of it.
     pub(crate) fn settle(&mut self, case: &Case) -> Result<Vec<What>, ConductError> {
-        let changes = self.bench.set(&self.wanted(case))?.into_iter();
-        let told = |change: Change| What::SettingApplied {
-            setting: change.setting,
-            from: change.from,
-            to: change.to,
-        };
-        Ok(changes.map(told).collect())
+        let mut told = Vec::new();
+        for FactorKnob { factor, level, knob } in self.wanted(case) {
+            let changes = self.bench.set(std::slice::from_ref(&knob));
+            let changes = changes.map_err(|error| ConductError::Level {
+                factor: factor.clone(),
+                level: level.clone(),
+                source: Box::new(error),
+            })?;
+            for change in changes {
+                told.extend(self.rounded(&factor, &level, &change));
+                let Change { setting, from, to, asked } = change;
+                told.push(What::SettingApplied { setting, from, to, asked });
+            }
+        }
+        Ok(told)
+    }
+
+    /// Said once for each level: what is compared is not what the study says.
+    fn rounded(&mut self, factor: &str, level: &str, change: &Change) -> Option<What> {
+        let asked = change.asked.as_ref()?;
+        self.told_rounded.insert((factor.into(), level.into())).then(|| What::Warning {
+            message: format!(
+                "factor `{factor}`, level `{level}`: the kernel made `{}` of `{asked}` in {}",
+                change.to, change.setting
+            ),
+            advice: "give the value that is in force, or take it as another level's name".into(),
+        })
     }
 
     /// Where a tracer writes what it saw of an iteration, until the recorder takes it.
@@ -127,7 +151,7 @@ impl<'a> Station<'a> {
         std::env::temp_dir().join(format!("perflab-{}-{index}.{tracer}", self.manifest.id))
     }
 
-    fn wanted(&self, case: &Case) -> Vec<Knob> {
+    fn wanted(&self, case: &Case) -> Vec<FactorKnob> {
         let wanted = knobs(&self.manifest.study, case, &self.scope, &self.host.root, self.side);
         wanted.unwrap_or_default()
     }
@@ -163,18 +187,28 @@ impl<'a> Station<'a> {
         let _ = self.bench.undo();
     }
 
-    /// Undoes everything. Done even if nobody listens; an error says that nobody does.
-    pub(crate) fn undo(self) -> Result<(), ConductError> {
+    /// Undoes everything; gives what is not back. Done even if nobody listens; an error says that nobody does.
+    pub(crate) fn undo(self) -> Result<Vec<String>, ConductError> {
         let (undone, failed) = self.bench.undo();
         for setting in undone {
             self.stream.send(What::SettingUndone { setting, to: "as before".into() })?;
         }
-        for error in failed {
+        let failed: Vec<String> = failed.iter().map(ConductError::with_causes).collect();
+        for error in &failed {
             self.stream.warn(
                 format!("a setting could not be undone: {error}"),
                 "perflab tries again at its next start",
             )?;
         }
-        Ok(())
+        Ok(failed)
     }
+}
+
+/// What a run ended with, given what is not back after it.
+pub(crate) fn ended<T>(outcome: Result<T, ConductError>, mut left: Vec<String>) -> Result<T, ConductError> {
+    if left.is_empty() {
+        return outcome;
+    }
+    left.extend(outcome.err().map(|error| format!("the run ended with: {}", error.with_causes())));
+    Err(ConductError::LeftChanged(left))
 }

@@ -1,10 +1,11 @@
 //! The bench: which settings are in force, and the way from one case's to the next one's.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 
+use super::setting_value::{SettingContent, is_same_value};
 use super::{Knob, Undo, UndoJournal, process};
 use crate::ConductError;
 
@@ -15,28 +16,41 @@ pub struct Change {
     pub setting: String,
     /// What it was.
     pub from: String,
-    /// What it is.
+    /// What it is, as it was read back.
     pub to: String,
+    /// What was asked for, where the kernel made another value of it.
+    pub asked: Option<String>,
 }
 
-/// The settings in force. Only differences are applied, each promised to the journal first.
+/// The settings in force. Only differences are applied, each promised to the journal first, and each is read back.
 #[derive(Debug)]
 pub struct Bench {
     journal: UndoJournal,
     /// By name: what is in force, and the promise that undoes it.
     inforce: IndexMap<String, InForce>,
+    /// Files that were changed, and what they held before: looked at once more when all is undone.
+    originals: Vec<(PathBuf, String)>,
 }
 
 #[derive(Debug)]
 struct InForce {
+    /// What was asked for.
     value: String,
     promise: u32,
 }
 
+/// Files of which writing one zeroes the other: where one reads 0, the other says what is in force, and 0 itself cannot be
+/// written back.
+const COUNTERPARTS: [(&str, &str); 3] = [
+    ("vm/dirty_bytes", "vm/dirty_ratio"),
+    ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
+    ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
+];
+
 impl Bench {
     /// A bench on which nothing is changed yet.
     pub fn new(journal: UndoJournal) -> Self {
-        Bench { journal, inforce: IndexMap::new() }
+        Bench { journal, inforce: IndexMap::new(), originals: Vec::new() }
     }
 
     /// The journal, for promises of others (mounts, scratch folders).
@@ -60,40 +74,71 @@ impl Bench {
     }
 
     fn write(&mut self, name: &str, path: &Path, value: &str) -> Result<Option<Change>, ConductError> {
+        if self.inforce.get(name).is_some_and(|held| is_same_value(&held.value, value)) {
+            return Ok(None);
+        }
         if !self.inforce.contains_key(name) {
             self.hold(name, path, value)?;
         }
-        let from = self.inforce.get(name).map(|held| held.value.clone());
-        let Some(from) = from.filter(|from| !same(from, value)) else { return Ok(None) };
-        if let Err(source) = fs::write(path, value) {
-            self.keep_as_it_was(name, path);
-            return Err(ConductError::Setting { action: "write", path: path.into(), source });
+        let from = SettingContent::read(path)?.value;
+        if is_same_value(&from, value) {
+            self.note(name, value);
+            return Ok(None);
         }
+        match write_and_read_back(path, &from, value) {
+            Ok(to) => {
+                self.note(name, value);
+                let asked = (!is_same_value(&to, value)).then(|| value.to_owned());
+                Ok(Some(Change { setting: name.into(), from, to, asked }))
+            }
+            Err(error) => {
+                self.forget_where_original(name, path);
+                Err(error)
+            }
+        }
+    }
+
+    fn note(&mut self, name: &str, value: &str) {
         if let Some(held) = self.inforce.get_mut(name) {
             held.value = value.into();
         }
-        Ok(Some(Change { setting: name.into(), from, to: value.into() }))
     }
 
     /// Promises to put a setting back; not one that is as it is wanted, and that nobody else will put back.
     fn hold(&mut self, name: &str, path: &Path, wanted: &str) -> Result<(), ConductError> {
-        let now = current(path)?;
-        if same(&now, wanted) && !self.journal.held(path).is_some_and(|held| held.lives) {
+        let now = SettingContent::read(path)?.value;
+        if is_same_value(&now, wanted) && !self.journal.held(path).is_some_and(|held| held.lives) {
             return Ok(());
         }
         let _turn = self.journal.turn()?;
-        let before = self.journal.held(path).map_or_else(|| now.clone(), |held| held.value);
-        let promise = self.journal.promise(Undo::Write { path: path.into(), value: before })?;
+        // Whoever held it until now may have put it back since it was read.
+        let now = SettingContent::read(path)?.value;
+        let promise = self.promise_original(path, &now)?;
+        if let Some((counterpart, value)) = counterpart_in_force(path, &now)? {
+            self.promise_original(&counterpart, &value)?;
+        }
         self.inforce.insert(name.into(), InForce { value: now, promise });
         Ok(())
     }
 
-    /// What could not be changed, and is what it was, needs no undoing.
-    fn keep_as_it_was(&mut self, name: &str, path: &Path) {
-        let unchanged = |held: &&InForce| current(path).is_ok_and(|now| same(&now, &held.value));
-        if let Some(promise) = self.inforce.get(name).filter(unchanged).map(|held| held.promise)
-            && self.journal.settle(promise).is_ok()
-        {
+    fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
+        let before = self.journal.held(path).map_or_else(|| now.to_owned(), |held| held.value);
+        self.originals.retain(|(known, _)| known != path);
+        self.originals.push((path.into(), before.clone()));
+        self.journal.promise(Undo::Write { path: path.into(), value: before })
+    }
+
+    /// What could not be changed, and is what it was before *any* of our changes, needs no undoing.
+    fn forget_where_original(&mut self, name: &str, path: &Path) {
+        let Some(promise) = self.inforce.get(name).map(|held| held.promise) else { return };
+        let original = self.journal.pending().find_map(|(number, undo)| match undo {
+            Undo::Write { value, .. } if number == promise => Some(value.clone()),
+            _ => None,
+        });
+        let is_original = |original: &String| {
+            SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, original))
+        };
+        if original.as_ref().is_some_and(is_original) && self.journal.settle(promise).is_ok() {
             self.inforce.shift_remove(name);
         }
     }
@@ -119,10 +164,11 @@ impl Bench {
             self.inforce.insert(factor.into(), InForce { value: level.into(), promise });
             process::command(apply)?;
         }
-        Ok(Some(Change { setting: factor.into(), from, to: level.into() }))
+        Ok(Some(Change { setting: factor.into(), from, to: level.into(), asked: None }))
     }
 
-    /// Undoes everything in reverse. What fails is said, and stays in the journal for the next start.
+    /// Undoes everything in reverse, and looks at the end whether it is so. What fails is said, and stays in the journal for
+    /// the next start.
     pub fn undo(mut self) -> (Vec<String>, Vec<ConductError>) {
         let (mut undone, mut failed) = (Vec::new(), Vec::new());
         let pending: Vec<(u32, String)> =
@@ -133,20 +179,52 @@ impl Bench {
                 Err(error) => failed.push(error),
             }
         }
+        for (path, original) in std::mem::take(&mut self.originals) {
+            failed.extend(self.look_again(&path, original).err());
+        }
         self.journal.close();
         (undone, failed)
     }
+
+    /// Another level's commands, or a file that moves with this one, may have changed what was put back before them: once more.
+    fn look_again(&mut self, path: &Path, original: String) -> Result<(), ConductError> {
+        let undo = Undo::Write { path: path.into(), value: original };
+        if self.journal.pending().any(|(_, pending)| *pending == undo) || undo.is_done() {
+            return Ok(());
+        }
+        let turn = self.journal.turn()?;
+        if self.journal.held(path).is_some() {
+            return Ok(());
+        }
+        let number = self.journal.promise(undo)?;
+        drop(turn);
+        self.journal.undo(number)
+    }
 }
 
-/// A setting's value. Of `always [madvise] never`, the one in brackets.
-fn current(path: &Path) -> Result<String, ConductError> {
-    let failed = |source| ConductError::Setting { action: "read", path: path.into(), source };
-    let text = fs::read_to_string(path).map_err(failed)?;
-    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
-    Ok(chosen.unwrap_or(text.trim()).to_owned())
+/// Writes a value; gives what the file holds then.
+fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String, ConductError> {
+    fs::write(path, value).map_err(|source| ConductError::SettingRefused {
+        path: path.into(),
+        asked: value.into(),
+        source,
+    })?;
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, before) && !is_same_value(&now, value) {
+        return Err(ConductError::SettingIgnored { path: path.into(), asked: value.into(), now });
+    }
+    Ok(now)
 }
 
-/// Whether two spellings are one value: the kernel separates with tabs what people separate with blanks.
-fn same(a: &str, b: &str) -> bool {
-    a.split_whitespace().eq(b.split_whitespace())
+/// The other file of a pair and what it holds, where it, and not `path`, is in force.
+fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, ConductError> {
+    let other = COUNTERPARTS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).find_map(|(own, other)| {
+        let root = path.to_str()?.strip_suffix(own)?;
+        Some(PathBuf::from(format!("{root}{other}")))
+    });
+    let Some(other) = other.filter(|other| is_same_value(now, "0") && other.exists()) else {
+        return Ok(None);
+    };
+    let value = SettingContent::read(&other)?.value;
+    Ok((!is_same_value(&value, "0")).then_some((other, value)))
 }

@@ -45,6 +45,17 @@ impl Knob {
     }
 }
 
+/// A knob, and whose level it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactorKnob {
+    /// The factor's name.
+    pub factor: String,
+    /// The level's name.
+    pub level: String,
+    /// What that means here.
+    pub knob: Knob,
+}
+
 /// The knobs of one case, in the study's order of factors; with a `side`, only those that are turned there.
 pub fn knobs(
     study: &Study,
@@ -52,13 +63,14 @@ pub fn knobs(
     scope: &Scope,
     root: &Root,
     side: Option<Side>,
-) -> Result<Vec<Knob>, ExpressionError> {
+) -> Result<Vec<FactorKnob>, ExpressionError> {
     let mut wanted = Vec::new();
     for (name, level) in &case.levels {
         let factor = study.factor.get(name);
         let here = |factor: &&Factor| side.is_none_or(|side| factor.on.unwrap_or(Side::Host) == side);
         if let Some(factor) = factor.filter(here) {
-            wanted.extend(knob(name, factor, level, scope, root)?);
+            let knob = knob(name, factor, level, scope, root)?;
+            wanted.extend(knob.map(|knob| FactorKnob { factor: name.clone(), level: level.clone(), knob }));
         }
     }
     Ok(wanted)
@@ -104,7 +116,7 @@ fn knob(
 
 /// `vm.swappiness` -> `/proc/sys/vm/swappiness`; a name that holds slashes already is taken as a path,
 /// as sysctl(8) does for interface names with dots.
-fn sysctl_path(key: &str) -> String {
+pub(super) fn sysctl_path(key: &str) -> String {
     if key.contains('/') {
         format!("/proc/sys/{key}")
     } else {

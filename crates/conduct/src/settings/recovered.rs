@@ -47,14 +47,7 @@ impl Recovered {
     pub(crate) fn attempt(&mut self, undo: &Undo, done: impl FnOnce() -> Result<(), ConductError>) {
         match done() {
             Ok(()) => self.undone.push(undo.name()),
-            Err(error) => self.failed.push(format!("{}: {}", undo.name(), with_cause(&error))),
+            Err(error) => self.failed.push(format!("{}: {}", undo.name(), error.with_causes())),
         }
-    }
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
     }
 }

@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::ConductError;
 
 fn file(directory: &Path, name: &str, text: &str) -> PathBuf {
     let path = directory.join(name);
@@ -168,4 +169,73 @@ fn a_failing_apply_is_undone_too() {
     assert!(said.contains("no such daemon"), "{said}");
     bench.undo();
     assert!(trace.exists());
+}
+
+/// Files that refuse and round need a kernel: this machine's own, where it may be changed.
+fn kernels(name: &str) -> Option<(PathBuf, String)> {
+    let path = Path::new("/proc/sys").join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    if rustix::process::geteuid().is_root() {
+        return Some((path, text));
+    }
+    println!("SKIP {name}: needs root");
+    None
+}
+
+#[test]
+fn a_level_refused_after_one_that_took_leaves_nothing_changed() {
+    let Some((burst, before)) = kernels("kernel/printk_ratelimit_burst") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let mut bench = bench(home.path());
+    assert_eq!(bench.set(&[knob(&burst, "17")]).unwrap().len(), 1);
+    let refused = bench.set(&[knob(&burst, "99999999999")]).unwrap_err();
+    assert!(matches!(refused, ConductError::SettingRefused { .. }), "{refused:?}");
+    let (undone, failed) = bench.undo();
+    assert_eq!((undone.len(), failed.len()), (1, 0), "{failed:?}");
+    assert_eq!(fs::read_to_string(&burst).unwrap(), before);
+}
+
+#[test]
+fn a_value_that_the_kernel_rounds_is_recorded_as_it_is() {
+    let Some((largest, before)) = kernels("fs/pipe-max-size") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let mut bench = bench(home.path());
+    let changes = bench.set(&[knob(&largest, "262143")]).unwrap();
+    let Change { from, to, asked, .. } = &changes[0];
+    assert_eq!((from.as_str(), to.as_str(), asked.as_deref()), (before.trim(), "262144", Some("262143")));
+    assert_eq!(bench.set(&[knob(&largest, "262143")]).unwrap(), [], "it is in force");
+    let kept = bench.set(&[knob(&largest, "262142")]).unwrap_err();
+    assert!(matches!(kept, ConductError::SettingIgnored { .. }), "{kept:?}");
+    assert_eq!(bench.undo().1.len(), 0);
+    assert_eq!(fs::read_to_string(&largest).unwrap(), before);
+}
+
+#[test]
+fn a_pair_of_which_one_zeroes_the_other_comes_back_whole() {
+    let (Some((bytes, _)), Some((ratio, _))) = (kernels("vm/dirty_bytes"), kernels("vm/dirty_ratio")) else {
+        return;
+    };
+    let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
+    let before = now();
+    let home = tempfile::tempdir().unwrap();
+    let mut bench = bench(home.path());
+    bench.set(&[knob(&bytes, "268435456")]).unwrap();
+    assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
+    let (_, failed) = bench.undo();
+    assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
+}
+
+#[test]
+fn what_does_not_come_back_is_said_with_what_it_holds_and_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let setting = file(home.path(), "setting", "60\n");
+    let mut bench = bench(home.path());
+    bench.set(&[knob(&setting, "10")]).unwrap();
+    fs::remove_file(&setting).unwrap();
+    std::os::unix::fs::symlink("/proc/version", &setting).unwrap();
+    let (undone, failed) = bench.undo();
+    assert_eq!((undone.len(), failed.len()), (0, 1));
+    let ConductError::NotPutBack { before, now, .. } = &failed[0] else { panic!("{failed:?}") };
+    assert!(before == "60" && now.starts_with("Linux"), "{failed:?}");
+    assert_eq!(recovered(&home.path().join("state"), "boot")[0].failed.len(), 1, "the journal stays");
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::process;
+use super::setting_value::{SettingContent, is_same_value};
 use crate::ConductError;
 
 /// Between two attempts to unmount what is busy.
@@ -59,11 +60,7 @@ impl Undo {
     /// Puts the thing back.
     pub fn perform(&self) -> Result<(), ConductError> {
         match self {
-            Undo::Write { path, value } => fs::write(path, value).map_err(|source| ConductError::Setting {
-                action: "restore",
-                path: path.clone(),
-                source,
-            }),
+            Undo::Write { path, value } => write_back(path, value),
             Undo::Run { argv, .. } => process::command(argv).map(drop),
             Undo::Unmount { path } => unmount(path),
             Undo::Detach { device, file } => detach(device, file),
@@ -87,6 +84,16 @@ impl Undo {
         }
     }
 
+    /// Whether a setting's file holds what it is to hold again; other things are not looked at.
+    pub(super) fn is_done(&self) -> bool {
+        match self {
+            Undo::Write { path, value } => {
+                SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, value))
+            }
+            _ => false,
+        }
+    }
+
     /// The file of a setting, which others may have changed, too.
     pub(super) fn setting(&self) -> Option<&Path> {
         match self {
@@ -99,6 +106,19 @@ impl Undo {
     pub(super) fn gone_with_the_boot(&self) -> bool {
         matches!(self, Undo::Write { .. } | Undo::Unmount { .. } | Undo::Detach { .. } | Undo::Hurry { .. })
     }
+}
+
+/// Writes what a setting was, and reads back whether it is; what it is already is not written.
+fn write_back(path: &Path, value: &str) -> Result<(), ConductError> {
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, value) {
+        return Ok(());
+    }
+    let left =
+        |source, now| ConductError::NotPutBack { path: path.into(), before: value.into(), now, source };
+    fs::write(path, value).map_err(|source| left(Some(source), now))?;
+    let now = SettingContent::read(path)?.value;
+    if is_same_value(&now, value) { Ok(()) } else { Err(left(None, now)) }
 }
 
 fn unmount(path: &Path) -> Result<(), ConductError> {

@@ -68,9 +68,9 @@ impl Ear<'_> {
             What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => {
                 pass(self.series(mate, event.what)?)
             }
-            What::SettingApplied { setting, from, to } => {
+            What::SettingApplied { setting, from, to, asked } => {
                 let (setting, from, to) = (inert(&setting), inert(&from), inert(&to));
-                pass(What::SettingApplied { setting, from, to })
+                pass(What::SettingApplied { setting, from, to, asked: asked.map(|asked| inert(&asked)) })
             }
             What::SettingUndone { setting, to } => {
                 pass(What::SettingUndone { setting: inert(&setting), to: inert(&to) })

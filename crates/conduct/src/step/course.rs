@@ -12,7 +12,7 @@ use super::weft::Weft;
 use crate::host::check;
 use crate::host::progress::Progress;
 use crate::host::session::rest;
-use crate::host::station::Station;
+use crate::host::station::{self, Station};
 use crate::host::stream::Stream;
 use crate::protocol::Enrolment;
 use crate::{ConductError, Host, Permissions, Stop, Target};
@@ -109,8 +109,8 @@ impl Course<'_> {
             Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => Status::Finished,
             _ => Status::Failed,
         };
-        self.end(status, begun)?;
-        worked.map(|()| status)
+        let left = self.end(status, begun)?;
+        station::ended(worked.map(|()| status), left)
     }
 
     fn boots(&mut self) -> Result<(), ConductError> {
@@ -139,8 +139,8 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn end(self, status: Status, begun: Begun) -> Result<(), ConductError> {
-        self.station.undo()?;
+    fn end(self, status: Status, begun: Begun) -> Result<Vec<String>, ConductError> {
+        let left = self.station.undo()?;
         let watched = begun.sampler.stop();
         let usage = perflab_observe::own_usage();
         self.stream.phase(Phase::Finish)?;
@@ -154,7 +154,8 @@ impl Course<'_> {
             late_ticks: watched.late + self.cost.late_ticks,
             lost_ticks: watched.lost + self.cost.lost_ticks,
         };
-        self.stream.send(What::Ended { status, overhead })
+        self.stream.send(What::Ended { status, overhead })?;
+        Ok(left)
     }
 
     pub(super) fn has_begun(&self) -> bool {

@@ -37,7 +37,7 @@ pub fn undo(context: &Context) -> anyhow::Result<Exit> {
         run.failed.iter().for_each(|setting| eprintln!("warning: {}: not put back: {setting}", run.run));
         failed |= !run.failed.is_empty();
     }
-    Ok(if failed { Exit::Refused } else { Exit::Fine })
+    Ok(if failed { Exit::LeftChanged } else { Exit::Fine })
 }
 
 /// `perflab check`

@@ -4,8 +4,9 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::settings::state_directory;
+use perflab_conduct::settings::{setting_problems, state_directory};
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
+use perflab_model::study::Source;
 use perflab_model::{Manifest, Status, Study};
 
 use crate::arguments;
@@ -62,7 +63,13 @@ pub fn prepare(
     let mut study = source.read()?;
     change(&mut study);
     if let Some(iterations) = wanted.iterations {
-        study.run.iterations = iterations.max(1);
+        if iterations == 0 {
+            let message = "`--iterations 0` would measure nothing";
+            return Err(
+                Usage::new(message, "give 1 or more, or leave it out for the study's own number").into()
+            );
+        }
+        study.run.iterations = iterations;
         study.run.until = None;
     }
     let mut facts = perflab_observe::facts(&context.root, study.facts.as_deref())?;
@@ -80,7 +87,16 @@ pub fn prepare(
         }
     }
     let study = perflab_conduct::plan::narrowed(&study, &choices).map_err(|found| source.problems(found))?;
+    check_settings(context, &source, &study)?;
     Ok(manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root))
+}
+
+/// What can be known of the study's settings without changing any.
+pub fn check_settings(context: &Context, source: &Source, study: &Study) -> anyhow::Result<()> {
+    let facts = perflab_observe::facts(&context.root, None)?;
+    let scope = perflab_conduct::plan::scope(study, &facts).unwrap_or_default();
+    let found = setting_problems(study, &scope, &context.root);
+    if found.is_empty() { Ok(()) } else { Err(source.problems(found).into()) }
 }
 
 /// `factor=level` pairs.

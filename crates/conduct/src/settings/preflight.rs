@@ -1,0 +1,210 @@
+//! What can be known of a study's settings before any is changed: files that are not there or take no writing, words that a file
+//! does not offer, texts where numbers are. Nothing is written for it, not even the same value.
+
+use std::path::{Path, PathBuf};
+
+use perflab_model::expression::Scope;
+use perflab_model::study::{Factor, FactorKind, Side, Study};
+use perflab_model::{Problem, nearest};
+use perflab_observe::Root;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use super::knob::sysctl_path;
+use super::setting_value::{SettingContent, is_same_value, parse_number};
+
+/// Files that are not settings: what is written to them is done at once, and nothing of it can be put back.
+const TRIGGERS: [(&str, &str); 3] = [
+    ("/proc/sys/vm/drop_caches", "a factor of `kind = \"drop-caches\"` drops caches before each iteration"),
+    ("/proc/sys/vm/compact_memory", "a factor of `kind = \"commands\"` may write to it"),
+    ("/proc/sysrq-trigger", "a factor of `kind = \"commands\"` may write to it"),
+];
+
+/// The problems of all settings that are made on this machine, each with the study's key.
+pub fn setting_problems(study: &Study, scope: &Scope, root: &Root) -> Vec<Problem> {
+    let everywhere = study.target.is_empty();
+    let here = |factor: &Factor| everywhere || factor.on.unwrap_or(Side::Host) == Side::Host;
+    let files = study.factor.iter().filter(|(_, factor)| here(factor));
+    files.flat_map(|(name, factor)| factor_problems(name, factor, scope, root)).collect()
+}
+
+fn factor_problems(name: &str, factor: &Factor, scope: &Scope, root: &Root) -> Vec<Problem> {
+    let key = factor.key.as_deref().unwrap_or(name);
+    let bare = match factor.kind {
+        FactorKind::Sysctl => sysctl_path(key),
+        FactorKind::File => key.to_owned(),
+        _ => return Vec::new(),
+    };
+    let place = if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") };
+    let path = root.path(&bare);
+    if let Some((_, remedy)) = TRIGGERS.iter().find(|(trigger, _)| *trigger == bare) {
+        let message = format!("factor `{name}`: {bare} is no setting: what it was cannot be put back");
+        return vec![Problem::new(place, message).hint(*remedy)];
+    }
+    if !path.exists() {
+        return vec![missing(name, factor.kind, key, &path).at_key(place)];
+    }
+    if access(&path, Access::WRITE_OK) == Err(Errno::ROFS) || !has_write_bit(&path) {
+        let message = format!("factor `{name}`: {bare} is read-only");
+        return vec![
+            Problem::new(place, message).hint("it cannot be set on this machine: leave the factor out"),
+        ];
+    }
+    // Who may not read it is refused when the study is run, by what is said of rights.
+    let Ok(content) = SettingContent::read(&path) else { return Vec::new() };
+    let levels = factor.levels.iter().enumerate().filter_map(|(index, level)| {
+        let value = scope.render(&level.value.to_string()).ok()?;
+        let (message, hint) = refused_value(factor.kind, &bare, &content, value.trim())?;
+        let message = format!("factor `{name}`, level `{}`: {message}", level.name);
+        Some(Problem::new(format!("factor.{name}.levels[{index}]"), message).hint(hint))
+    });
+    levels.collect()
+}
+
+/// Why the file does not take this value, and what it takes, where that is known.
+fn refused_value(
+    kind: FactorKind,
+    path: &str,
+    content: &SettingContent,
+    value: &str,
+) -> Option<(String, String)> {
+    let is_number = |word: &str| parse_number(word).is_some();
+    if !content.offered.is_empty() {
+        // Some of these files take the number of a word, too.
+        let known = content.offered.iter().any(|word| is_same_value(word, value)) || is_number(value);
+        let hint = || nearest::hint(value, content.offered.iter().map(String::as_str));
+        return (!known).then(|| (format!("{path} does not offer `{value}`"), hint()));
+    }
+    let mut now = content.value.split_whitespace().peekable();
+    let holds_numbers = kind == FactorKind::Sysctl && now.peek().is_some() && now.all(is_number);
+    if holds_numbers && !value.split_whitespace().all(is_number) {
+        let hint = format!("it holds `{}` now", content.value);
+        return Some((format!("{path} holds numbers, and `{value}` is none"), hint));
+    }
+    None
+}
+
+fn has_write_bit(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o222 != 0)
+}
+
+/// A file that is not there, with the nearest name of where it should be.
+struct Missing {
+    message: String,
+    hint: String,
+}
+
+impl Missing {
+    fn at_key(self, key: String) -> Problem {
+        Problem::new(key, self.message).hint(self.hint)
+    }
+}
+
+fn missing(name: &str, kind: FactorKind, key: &str, path: &Path) -> Missing {
+    let message = match kind {
+        FactorKind::Sysctl => format!("factor `{name}`: there is no sysctl `{key}`"),
+        _ => format!("factor `{name}`: {} is not there", path.display()),
+    };
+    let near = nearest_name(path).map(|near| match kind {
+        FactorKind::Sysctl => sysctl_name(key, path, &near),
+        _ => near.display().to_string(),
+    });
+    let hint = near.map_or_else(
+        || "this kernel lacks it: check the name, or leave the factor out".to_owned(),
+        |near| format!("did you mean `{near}`? otherwise this kernel lacks it: leave the factor out"),
+    );
+    Missing { message, hint }
+}
+
+/// The existing file whose name is nearest, where only the last part of the path or the folder before it is misspelt.
+fn nearest_name(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent()?;
+    if folder.is_dir() {
+        return nearest_in(folder, path.file_name()?.to_str()?);
+    }
+    let folder = nearest_name(folder).filter(|folder| folder.is_dir())?;
+    let file = folder.join(path.file_name()?);
+    if file.exists() { Some(file) } else { nearest_in(&folder, path.file_name()?.to_str()?) }
+}
+
+fn nearest_in(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    nearest::nearest(name, names.iter().map(String::as_str)).map(|near| folder.join(near))
+}
+
+/// `vm.swappiness` of `/proc/sys/vm/swappiness`, written as the user writes names.
+fn sysctl_name(key: &str, path: &Path, near: &Path) -> String {
+    let parts = key.split(['.', '/']).count();
+    let base: PathBuf = path.components().take(path.components().count().saturating_sub(parts)).collect();
+    let name = near.strip_prefix(base).unwrap_or(near).display().to_string();
+    if key.contains('/') { name } else { name.replace('/', ".") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recorded tree of the few files that these tests need.
+    fn tree() -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("proc/sys/vm/swappiness", "60\n"),
+            ("proc/sys/vm/drop_caches", "0\n"),
+            ("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        ] {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        home
+    }
+
+    fn said(factor: &str) -> Vec<String> {
+        let home = tree();
+        let text = format!("title = \"t\"\n[workload.w]\n[factor.f]\n{factor}\n");
+        let source = perflab_model::study::Source::new("s.toml", text);
+        let study = source.read().unwrap();
+        let found = setting_problems(&study, &Scope::default(), &Root(home.path().to_path_buf()));
+        let home = home.path().display().to_string();
+        let problems = source.problems(found);
+        problems.to_string().lines().map(|line| line.replace(&home, "")).collect()
+    }
+
+    #[test]
+    fn words_that_a_file_does_not_offer() {
+        insta::assert_snapshot!(
+            said("kind = \"file\"\nkey = \"/sys/kernel/mm/transparent_hugepage/enabled\"\nlevels = [\"never\", \"allways\"]").join("\n"),
+            @"s.toml:6:20: `factor.f.levels[1]`: factor `f`, level `allways`: /sys/kernel/mm/transparent_hugepage/enabled does not offer `allways`; did you mean `always`?"
+        );
+    }
+
+    #[test]
+    fn names_that_are_not_there_and_texts_for_numbers() {
+        let sysctl =
+            |key: &str, levels: &str| said(&format!("kind = \"sysctl\"\nkey = \"{key}\"\nlevels = {levels}"));
+        insta::assert_snapshot!(
+            [
+                sysctl("vm.swapiness", "[1, 2]"),
+                sysctl("vmm.swappiness", "[1, 2]"),
+                sysctl("vm/swapiness", "[1, 2]"),
+                sysctl("no.such", "[1, 2]"),
+                sysctl("vm.swappiness", "[1, \"high\"]"),
+                sysctl("vm.drop_caches", "[0, 3]"),
+                sysctl("net.ipv4.tcp_congestion_control", "[\"cubic\", \"bbr\"]"),
+            ]
+            .concat()
+            .join("\n"),
+            @r#"
+        s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `vm.swapiness`; did you mean `vm.swappiness`? otherwise this kernel lacks it: leave the factor out
+        s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `vmm.swappiness`; did you mean `vm.swappiness`? otherwise this kernel lacks it: leave the factor out
+        s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `vm/swapiness`; did you mean `vm/swappiness`? otherwise this kernel lacks it: leave the factor out
+        s.toml:5:1: `factor.f.key`: factor `f`: there is no sysctl `no.such`; this kernel lacks it: check the name, or leave the factor out
+        s.toml:6:14: `factor.f.levels[1]`: factor `f`, level `high`: /proc/sys/vm/swappiness holds numbers, and `high` is none; it holds `60` now
+        s.toml:5:1: `factor.f.key`: factor `f`: /proc/sys/vm/drop_caches is no setting: what it was cannot be put back; a factor of `kind = "drop-caches"` drops caches before each iteration
+        "#
+        );
+    }
+}
