@@ -82,6 +82,6 @@ pub use file::{File, Told};
 pub use format::VERSION;
 pub use join::{Operation, SpanTime};
 pub use recorder::Recorder;
-pub use stamps::{Mark, StampCost, Stamps};
+pub use stamps::{Entries, Mark, Spot, StampCost, Stamps};
 pub use trace::{ENVIRONMENT, Options, Summary, Trace};
 pub use words::{MOST_DEPTH, MOST_NUMBERS, MOST_OPERATIONS, MOST_SPANS, Words};

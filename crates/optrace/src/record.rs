@@ -124,6 +124,15 @@ impl State {
         (self.open, self.depth) = (false, 0);
     }
 
+    /// Forgets the operation that is open.
+    pub(crate) fn abandon_record(&mut self) {
+        self.numbers.clear();
+        self.used = 0;
+        self.spent = [0; MOST_SPANS + 1];
+        self.count = [0; MOST_SPANS + 1];
+        (self.open, self.depth, self.beyond) = (false, 0, 0);
+    }
+
     /// Writes a word for each span that occurred, and clears the slots for the next operation.
     fn spans(&mut self) {
         let mut left = std::mem::take(&mut self.used);

@@ -45,21 +45,76 @@ pub struct StampCost {
     pub pair: f64,
 }
 
+/// Where on which stack a time stamp was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spot {
+    /// The stack pointer, where a begin and its end have the same: what lies deeper when an end comes, or as deep when a
+    /// begin comes, was left some other way. Without it the innermost begin is ended.
+    pub stack: Option<u64>,
+    /// The goroutine, in programs whose stacks move and whose routines change threads: then only an equal stack pointer
+    /// says that something was left.
+    pub routine: Option<u64>,
+}
+
+/// What became of the begins of one kind of operation, or of span. All but `entered` add up to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entries {
+    /// Begins.
+    pub entered: u64,
+    /// Ended as they should: these are in the trace.
+    pub ended: u64,
+    /// Left without an end: by longjmp, an exception, a panic.
+    pub abandoned: u64,
+    /// Operations inside one that was open: part of its time.
+    pub nested: u64,
+    /// Spans outside of any operation.
+    pub outside: u64,
+    /// Their end was lost, or came on another thread.
+    pub lost: u64,
+    /// Still open when watching ended.
+    pub open: u64,
+}
+
 /// A trace file of somebody else's time stamps.
 pub struct Stamps {
     path: PathBuf,
     writer: Writer,
     threads: HashMap<i32, Thread>,
     summary: Summary,
+    operations: Vec<Entries>,
+    spans: Vec<Entries>,
+}
+
+/// Something that is open on a thread.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    what: Opened,
+    stack: Option<u64>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Ended,
+    Abandoned,
+    Lost,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    Operation(u8),
+    /// an operation inside the one that is open
+    Nested(u8),
+    Span(u8),
 }
 
 struct Thread {
     /// of its lane in the file
     number: u32,
     state: State,
-    /// operations begun inside the one that is open
-    nested: u32,
-    spans: Vec<u8>,
+    /// what is open, the innermost last
+    frames: Vec<Frame>,
+    routine: Option<u64>,
     events: Vec<u64>,
     last: u64,
 }
@@ -82,12 +137,29 @@ impl Stamps {
             words: words.text(),
         };
         let writer = Writer::begin(file, &header).map_err(Error::io("write", path))?;
-        Ok(Self { path: path.into(), writer, threads: HashMap::new(), summary: Summary::default() })
+        Ok(Self {
+            path: path.into(),
+            writer,
+            threads: HashMap::new(),
+            summary: Summary::default(),
+            operations: Vec::new(),
+            spans: Vec::new(),
+        })
     }
 
     /// One time stamp of a thread; each thread's come in the order of time.
     pub fn mark(&mut self, thread: i32, ns: u64, mark: Mark) {
+        self.mark_at(thread, ns, mark, Spot::default());
+    }
+
+    /// The same, with where it was taken.
+    pub fn mark_at(&mut self, thread: i32, ns: u64, mark: Mark, spot: Spot) {
+        let place = matches!(mark, Mark::Begin(_) | Mark::End(_) | Mark::Enter(_) | Mark::Leave(_));
+        if place && spot.routine.is_some() {
+            self.moved(thread, spot.routine);
+        }
         let number = self.threads.len() as u32;
+        let lossy = self.summary.events_lost > 0;
         let writer = &mut self.writer;
         let lane = self.threads.entry(thread).or_insert_with(|| {
             writer.opened(number, thread);
@@ -95,15 +167,67 @@ impl Stamps {
         });
         lane.last = ns;
         match mark {
-            Mark::Begin(kind) => lane.begin(writer, ns, kind),
-            Mark::End(_) => lane.end(ns),
-            Mark::Enter(span) => lane.enter(ns, span),
-            Mark::Leave(span) => lane.leave(ns, span),
+            Mark::Begin(_) | Mark::Enter(_) => {
+                let left = lane.left_before(spot);
+                let lost = lossy || lane.routine != spot.routine;
+                let fate = if lost { Fate::Lost } else { Fate::Abandoned };
+                lane.routine = spot.routine;
+                for frame in lane.close(left, ns) {
+                    count(&mut self.operations, &mut self.spans, frame, fate);
+                }
+            }
+            Mark::End(_) | Mark::Leave(_) if lane.routine != spot.routine => return,
+            _ => {}
+        }
+        match mark {
+            Mark::Begin(kind) => {
+                let nested = lane.begin(writer, ns, kind, spot.stack);
+                let entries = entries(&mut self.operations, kind);
+                entries.entered += 1;
+                entries.nested += u64::from(nested);
+            }
+            Mark::Enter(span) => {
+                let inside = lane.enter(ns, span, spot.stack);
+                let entries = entries(&mut self.spans, span);
+                entries.entered += 1;
+                entries.outside += u64::from(!inside);
+            }
+            Mark::End(_) | Mark::Leave(_) => {
+                for (frame, fate) in lane.end(ns, mark, spot) {
+                    let fate = if fate == Fate::Abandoned && lossy { Fate::Lost } else { fate };
+                    count(&mut self.operations, &mut self.spans, frame, fate);
+                }
+            }
             Mark::Preempted => lane.events.extend([ns, EventKind::Preempted as u64]),
             Mark::Waited => lane.events.extend([ns, EventKind::Waited as u64]),
             Mark::Resumed => lane.events.extend([ns, EventKind::Resumed as u64]),
             Mark::Fault => lane.events.extend([ns, EventKind::Fault as u64]),
         }
+    }
+
+    /// A routine that now runs on one thread has nothing open on another: what it began there is lost.
+    fn moved(&mut self, thread: i32, routine: Option<u64>) {
+        for (_, lane) in
+            self.threads.iter_mut().filter(|(other, lane)| **other != thread && lane.routine == routine)
+        {
+            let last = lane.last;
+            for frame in lane.close(0, last) {
+                count(&mut self.operations, &mut self.spans, frame, Fate::Lost);
+            }
+        }
+    }
+
+    /// What became of every begin so far: of each kind of operation, and of span, by its number.
+    pub fn entries(&self) -> (Vec<Entries>, Vec<Entries>) {
+        let (mut operations, mut spans) = (self.operations.clone(), self.spans.clone());
+        for frame in self.threads.values().flat_map(|lane| &lane.frames) {
+            match frame.what {
+                Opened::Operation(kind) => entries(&mut operations, kind).open += 1,
+                Opened::Span(span) => entries(&mut spans, span).open += 1,
+                Opened::Nested(_) => {}
+            }
+        }
+        (operations, spans)
     }
 
     /// Time stamps that were lost before they came here: operations around them are not what they seem.
@@ -123,57 +247,129 @@ impl Stamps {
     }
 }
 
+fn entries(of: &mut Vec<Entries>, number: u8) -> &mut Entries {
+    let number = usize::from(number);
+    if of.len() <= number {
+        of.resize(number + 1, Entries::default());
+    }
+    &mut of[number]
+}
+
+/// What was left without its end. Nested operations were counted when they began.
+fn count(operations: &mut Vec<Entries>, spans: &mut Vec<Entries>, frame: Frame, fate: Fate) {
+    let entries = match frame.what {
+        Opened::Operation(kind) => entries(operations, kind),
+        Opened::Span(span) => entries(spans, span),
+        Opened::Nested(_) => return,
+    };
+    match fate {
+        Fate::Ended => entries.ended += 1,
+        Fate::Abandoned => entries.abandoned += 1,
+        Fate::Lost => entries.lost += 1,
+    }
+}
+
 impl Thread {
     fn new(number: u32) -> Self {
-        Self { number, state: State::new(), nested: 0, spans: Vec::new(), events: Vec::new(), last: 0 }
+        Self { number, state: State::new(), frames: Vec::new(), routine: None, events: Vec::new(), last: 0 }
     }
 
-    fn begin(&mut self, writer: &mut Writer, ns: u64, kind: u8) {
+    /// The outermost frame that cannot be open any more, now that something begins there.
+    fn left_before(&self, spot: Spot) -> usize {
+        if self.routine != spot.routine {
+            return 0;
+        }
+        let Some(now) = spot.stack else { return self.frames.len() };
+        let left = |frame: &Frame| {
+            frame.stack.is_some_and(|then| if spot.routine.is_some() { then == now } else { then <= now })
+        };
+        self.frames.iter().position(left).unwrap_or(self.frames.len())
+    }
+
+    /// Takes out all frames from one on. An operation among them is forgotten; spans of one that goes on end here.
+    fn close(&mut self, from: usize, ns: u64) -> Vec<Frame> {
+        let frames = self.frames.split_off(from.min(self.frames.len()));
+        if frames.iter().any(|frame| matches!(frame.what, Opened::Operation(_))) {
+            self.state.abandon_record();
+        } else {
+            for _ in frames.iter().filter(|frame| matches!(frame.what, Opened::Span(_))) {
+                self.state.flags |= FLAG_UNBALANCED;
+                self.state.leave(ns);
+            }
+        }
+        frames
+    }
+
+    /// An operation or a span ends: what was open in it is left.
+    fn end(&mut self, ns: u64, mark: Mark, spot: Spot) -> Vec<(Frame, Fate)> {
+        let fits = |what: Opened| match (mark, what) {
+            (Mark::End(kind), Opened::Operation(open) | Opened::Nested(open)) => kind == open,
+            (Mark::Leave(span), Opened::Span(open)) => span == open,
+            _ => false,
+        };
+        let Some(at) = self.matching(spot, fits) else {
+            if matches!(mark, Mark::Leave(_)) {
+                self.state.flags |= FLAG_UNBALANCED;
+            }
+            return Vec::new();
+        };
+        let Some(ended) = self.frames.get(at).copied() else { return Vec::new() };
+        // Without a stack pointer it is only a count: what is open in it may be the outer one's.
+        if spot.stack.is_none() && matches!(ended.what, Opened::Nested(_)) {
+            self.frames.remove(at);
+            return Vec::new();
+        }
+        let inner = self.close(at + 1, ns);
+        if !inner.is_empty() {
+            self.state.flags |= FLAG_UNBALANCED;
+        }
+        self.frames.truncate(at);
+        match ended.what {
+            Opened::Operation(_) => self.state.close_record(ns),
+            Opened::Span(_) => self.state.leave(ns),
+            Opened::Nested(_) => {}
+        }
+        let inner = inner.into_iter().map(|frame| (frame, Fate::Abandoned));
+        inner.chain([(ended, Fate::Ended)]).collect()
+    }
+
+    /// The frame that ends now. A stack that moved has other addresses: then it is the innermost, and all move with it.
+    fn matching(&mut self, spot: Spot, fits: impl Fn(Opened) -> bool) -> Option<usize> {
+        let Some(now) = spot.stack else { return self.frames.iter().rposition(|frame| fits(frame.what)) };
+        let equal = self.frames.iter().rposition(|frame| fits(frame.what) && frame.stack == Some(now));
+        if equal.is_some() || spot.routine.is_none() {
+            return equal;
+        }
+        let at = self.frames.iter().rposition(|frame| fits(frame.what))?;
+        let moved = now.wrapping_sub(self.frames.get(at)?.stack?);
+        for frame in &mut self.frames {
+            frame.stack = frame.stack.map(|stack| stack.wrapping_add(moved));
+        }
+        Some(at)
+    }
+
+    /// Whether it lies in one that is open.
+    fn begin(&mut self, writer: &mut Writer, ns: u64, kind: u8, stack: Option<u64>) -> bool {
         if self.state.open {
             self.state.flags |= FLAG_UNBALANCED;
-            self.nested += 1;
-            return;
+            self.frames.push(Frame { what: Opened::Nested(kind), stack });
+            return true;
         }
         if self.state.words.len() > BLOCK {
             self.flush(writer);
         }
         self.state.open_record(ns, kind);
-        self.spans.clear();
+        self.frames.push(Frame { what: Opened::Operation(kind), stack });
+        false
     }
 
-    fn end(&mut self, ns: u64) {
-        if self.nested > 0 {
-            self.nested -= 1;
-        } else if self.state.open {
-            if !self.spans.is_empty() {
-                self.state.flags |= FLAG_UNBALANCED;
-            }
-            self.state.close_record(ns);
-        }
-    }
-
-    fn enter(&mut self, ns: u64, span: u8) {
+    /// Whether it lies in an operation.
+    fn enter(&mut self, ns: u64, span: u8, stack: Option<u64>) -> bool {
         if self.state.open {
-            self.spans.push(span);
+            self.frames.push(Frame { what: Opened::Span(span), stack });
             self.state.enter(ns, span);
         }
-    }
-
-    fn leave(&mut self, ns: u64, span: u8) {
-        if !self.state.open {
-            return;
-        }
-        let Some(at) = self.spans.iter().rposition(|open| *open == span) else {
-            self.state.flags |= FLAG_UNBALANCED;
-            return;
-        };
-        if at + 1 < self.spans.len() {
-            self.state.flags |= FLAG_UNBALANCED;
-        }
-        while self.spans.len() > at {
-            self.spans.pop();
-            self.state.leave(ns);
-        }
+        self.state.open
     }
 
     /// Writes whole operations and the kernel's events so far. Between two operations, or at the end.

@@ -142,6 +142,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
             error.downcast_ref(),
             Some(
                 ProbeError::NoPlace { .. }
+                    | ProbeError::Unsafe { .. }
                     | ProbeError::NotElf { .. }
                     | ProbeError::Read { .. }
                     | ProbeError::NoProcess { .. }

@@ -16,7 +16,10 @@ use crate::{Archive, ArchiveError, RunDir};
 /// # Errors
 /// [`ArchiveError::Trace`] for a file that is none or of another version; else what recording a run may fail with.
 pub fn import_trace(archive: &Archive, path: &Path, label: Option<String>) -> Result<RunDir, ArchiveError> {
-    keep(archive, path, label, story(path))
+    let changed = std::fs::metadata(path).and_then(|file| file.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    let dated = Nanos(since.map_or(0, |since| since.as_nanos() as u64));
+    keep(archive, path, label, story(path), dated)
 }
 
 /// What a trace of probes was of.
@@ -28,6 +31,14 @@ pub struct Watched {
     pub places: String,
     /// Nanoseconds that an event costs.
     pub event_cost: f64,
+    /// Of each name of an operation or span: nanoseconds that an entry and an exit cost.
+    pub costs: Vec<(String, f64, f64)>,
+    /// Of each name: what became of its entries, in words.
+    pub entries: Vec<(String, String)>,
+    /// When watching began.
+    pub began: Nanos,
+    /// How the program ended, if it did while it was watched.
+    pub ended: Option<String>,
 }
 
 /// Makes a run in `archive` of a trace of probes.
@@ -47,14 +58,30 @@ pub fn import_watched(
     story.facts.add("trace.command", watched.command.as_str(), "perflab");
     story.facts.add("trace.places", watched.places.as_str(), "perflab");
     story.facts.add("trace.event-cost-ns", watched.event_cost.round() as i64, "perflab");
-    keep(archive, path, label, story)
+    for (name, entry, exit) in &watched.costs {
+        story.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
+        story.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");
+    }
+    for (name, entries) in &watched.entries {
+        story.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
+    }
+    if let Some(ended) = &watched.ended {
+        story.facts.add("trace.ended", ended.as_str(), "perflab");
+    }
+    keep(archive, path, label, story, watched.began)
 }
 
-fn keep(archive: &Archive, path: &Path, label: Option<String>, story: Story) -> Result<RunDir, ArchiveError> {
+fn keep(
+    archive: &Archive,
+    path: &Path,
+    label: Option<String>,
+    story: Story,
+    began: Nanos,
+) -> Result<RunDir, ArchiveError> {
     // Looked at first: no run is to be left behind for what is no trace.
     optrace::File::open(path).map_err(ArchiveError::Trace)?;
     let options = Options { label, ..Options::default() };
-    let manifest = manifest(path, &options, &story, &[], Nanos(0));
+    let manifest = manifest(path, &options, &story, &[], began);
     let mut recorder = AtOnce::begin(&archive.runs(), &manifest)?;
     let copy = tempfile::NamedTempFile::new().map_err(ArchiveError::io("create", path))?;
     std::fs::copy(path, copy.path()).map_err(ArchiveError::io("read", path))?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::event::{self, Uprobes};
 use super::order::Order;
 use super::record::{self, Seen, What};
-use super::{Place, ProbeError};
+use super::{ProbeError, Site};
 use crate::profile::event::cpus;
 use crate::profile::processes::threads;
 use crate::profile::ring::{Ring, switch};
@@ -37,7 +37,7 @@ impl Attached {
     ///
     /// # Errors
     /// [`ProbeError`] with what to change.
-    pub fn to(root: &Root, pid: i32, path: &Path, places: &[Vec<Place>]) -> Result<Attached, ProbeError> {
+    pub fn to(root: &Root, pid: i32, path: &Path, places: &[Vec<Site>]) -> Result<Attached, ProbeError> {
         let uprobes = Uprobes::find(root)?;
         let tasks = threads(root, pid);
         if tasks.is_empty() {

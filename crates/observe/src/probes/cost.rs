@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::record::What;
-use super::{Attached, Place, ProbeError, Site};
+use super::{Attached, ProbeError, Site};
 use crate::Root;
 
 /// Calls of a round, and rounds: the quietest counts.
@@ -42,6 +42,9 @@ std::arch::global_asm!(
     "ret",
 );
 
+/// Bytes from the emulated place to the return behind it.
+const RETURN: u64 = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 unsafe extern "C" {
     fn perflab_place_emulated(value: u64) -> u64;
@@ -55,7 +58,7 @@ pub struct Cost {
     pub emulated: f64,
     /// At any other instruction.
     pub stepped: f64,
-    /// When a function returns.
+    /// At a function's return instruction.
     pub returned: f64,
     /// Between the times that a begin and an end tell, with nothing between.
     pub between: f64,
@@ -78,10 +81,11 @@ pub fn cost(root: &Root) -> Result<Cost, ProbeError> {
 /// Nanoseconds a call with an event on its begin, and on its end too if wanted, and between the two.
 fn probed(root: &Root, call: unsafe extern "C" fn(u64) -> u64, ends: bool) -> Result<(f64, f64), ProbeError> {
     let path = Path::new("/proc/self/exe");
-    let site = Site { offset: offset(root, call as usize as u64), semaphore: None };
-    let mut places = vec![vec![Place::Reached(site)]];
+    let begin = offset(root, call as usize as u64);
+    let site = |offset| Site { offset, semaphore: None, stepped: true };
+    let mut places = vec![vec![site(begin)]];
     if ends {
-        places.push(vec![Place::Returned(site)]);
+        places.push(vec![site(begin + RETURN)]);
     }
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     let own = rustix::process::getpid().as_raw_nonzero().get();

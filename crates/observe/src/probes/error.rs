@@ -34,6 +34,16 @@ pub enum ProbeError {
         /// what there is
         hint: String,
     },
+    /// It cannot be told where the function begins or ends.
+    #[error("`{name}` of {path} cannot be watched safely: {reason}; give an end, or another function")]
+    Unsafe {
+        /// the file
+        path: PathBuf,
+        /// the function
+        name: String,
+        /// what is in the way
+        reason: String,
+    },
     /// The kernel has no uprobes.
     #[error(
         "this kernel has no uprobes: /sys/bus/event_source/devices/uprobe is not there; it needs CONFIG_UPROBES and \

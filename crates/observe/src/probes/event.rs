@@ -9,7 +9,7 @@ use std::path::Path;
 
 use perf_event_open_sys::{bindings as sys, ioctls};
 
-use super::{Place, ProbeError};
+use super::{ProbeError, Site};
 use crate::Root;
 use crate::profile::event;
 
@@ -17,11 +17,18 @@ const DEVICE: &str = "/sys/bus/event_source/devices/uprobe";
 /// What every record begins or ends with: the event it is of, the thread, the time.
 const TOLD: u32 = sys::PERF_SAMPLE_IDENTIFIER | sys::PERF_SAMPLE_TID | sys::PERF_SAMPLE_TIME;
 
+/// The stack pointer, and where Go has the goroutine: the registers that a record of a place ends with, in this order.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: u64 = 1 << 7 | 1 << 22;
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: u64 = 1 << 31 | 1 << 28;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const REGISTERS: u64 = 1;
+
 /// How this kernel wants its uprobes: bits of `config`, as sysfs says them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Uprobes {
     kind: u32,
-    returns: u64,
     semaphore_shift: Option<u32>,
 }
 
@@ -34,20 +41,18 @@ impl Uprobes {
             let bits = text.trim().strip_prefix("config:")?.to_owned();
             bits.split('-').next()?.parse::<u32>().ok()
         };
-        let returns = bit("retprobe").map_or(1, |bit| 1 << bit);
-        Ok(Uprobes { kind, returns, semaphore_shift: bit("ref_ctr_offset") })
+        Ok(Uprobes { kind, semaphore_shift: bit("ref_ctr_offset") })
     }
 
     /// Opens an event on a place of a file, for whoever comes there on a CPU, switched off.
-    pub(super) fn open(self, path: &Path, place: Place, cpu: u32) -> Result<OwnedFd, ProbeError> {
-        let (site, returned) = match place {
-            Place::Reached(site) => (site, false),
-            Place::Returned(site) => (site, true),
-        };
+    pub(super) fn open(self, path: &Path, site: Site, cpu: u32) -> Result<OwnedFd, ProbeError> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| refused(path, site.offset, error.into()))?;
         let mut attr = attributes(self.kind);
-        attr.config = if returned { self.returns } else { 0 };
+        // Never the bit `retprobe`: the kernel would put its own return address on the program's stack, where Go, and
+        // whoever throws through it, finds it.
+        attr.sample_type |= u64::from(sys::PERF_SAMPLE_REGS_USER);
+        attr.sample_regs_user = REGISTERS;
         if let (Some(semaphore), Some(shift)) = (site.semaphore, self.semaphore_shift) {
             attr.config |= semaphore << shift;
         }

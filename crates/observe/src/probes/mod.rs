@@ -8,6 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `program` | the places of an ELF file: functions by symbol, USDT probes by note |
+//! | `function` | where a function is entered and left, decoded from its bytes |
 //! | `note` | one USDT note (SystemTap's version 3) |
 //! | `event` | the uprobe events of the kernel, and what a refusal means |
 //! | `record` | from the bytes of a ring to what was seen |
@@ -19,6 +20,7 @@ mod attached;
 mod cost;
 mod error;
 mod event;
+mod function;
 mod note;
 mod order;
 mod program;
@@ -27,7 +29,7 @@ mod record;
 pub use attached::Attached;
 pub use cost::{Cost, cost};
 pub use error::ProbeError;
-pub use program::{Place, Program, Site};
+pub use program::{Function, Program, Site};
 pub use record::{Seen, What};
 
 #[cfg(test)]

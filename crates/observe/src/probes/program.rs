@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use elf::ElfBytes;
-use elf::abi::{PT_LOAD, STT_FUNC, STT_GNU_IFUNC};
+use elf::abi::{EM_386, EM_AARCH64, EM_X86_64, PT_GNU_EH_FRAME, PT_LOAD, STT_FUNC, STT_GNU_IFUNC};
 use elf::endian::AnyEndian;
 use elf::note::Note as ElfNote;
 
 use super::ProbeError;
+use super::function::{self, Code, Machine, Point};
 use super::note::{KIND, Note};
 
 /// One place, in a file.
@@ -19,22 +20,42 @@ pub struct Site {
     pub offset: u64,
     /// The semaphore that the program looks at before it comes here, if there is one: its offset in the file.
     pub semaphore: Option<u64>,
+    /// The kernel has to step over the instruction, which costs more than to emulate it.
+    pub stepped: bool,
 }
 
-/// When a place is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// A thread comes to it: a function's first instruction, or a USDT probe.
-    Reached(Site),
-    /// The function that begins here returns.
-    Returned(Site),
+/// Where a function is entered, and where it is left: its return instructions and its jumps to other functions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// What every call passes once, before the stack pointer moves.
+    pub begin: Site,
+    /// With the stack pointer where it was at the begin.
+    pub ends: Vec<Site>,
+}
+
+/// A function as the symbol table has it.
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    address: u64,
+    /// 0: unknown
+    size: u64,
+    /// the loader calls it once, to choose the function that is meant
+    chooses: bool,
 }
 
 /// What can be probed in a program or a library.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     path: PathBuf,
-    functions: BTreeMap<String, u64>,
+    functions: BTreeMap<String, Symbol>,
+    /// the first name of each address
+    names: BTreeMap<u64, String>,
+    bytes: Vec<u8>,
+    loads: Vec<Load>,
+    /// begin and end of every function that the unwind tables know, by begin
+    parts: BTreeMap<u64, u64>,
+    machine: Option<Machine>,
+    go: bool,
     /// by `provider:name`; inlined ones have several sites
     probes: BTreeMap<String, Vec<Site>>,
 }
@@ -58,18 +79,35 @@ impl Program {
             |reason: elf::ParseError| ProbeError::NotElf { path: path.into(), reason: reason.to_string() };
         let file = ElfBytes::<AnyEndian>::minimal_parse(bytes).map_err(wrong)?;
         let loads = loads(&file);
-        let mut program = Program { path: path.into(), ..Program::default() };
+        let bits = if file.ehdr.class == elf::file::Class::ELF64 { 64 } else { 32 };
+        let machine = match file.ehdr.e_machine {
+            EM_X86_64 | EM_386 => Some(Machine::X86(bits)),
+            EM_AARCH64 => Some(Machine::Arm64),
+            _ => None,
+        };
+        let mut program = Program {
+            path: path.into(),
+            machine,
+            bytes: bytes.to_vec(),
+            parts: parts(&file, &loads, bytes),
+            go: section(&file, ".note.go.buildid").is_some() || section(&file, ".gopclntab").is_some(),
+            ..Program::default()
+        };
         for table in [file.symbol_table(), file.dynamic_symbol_table()] {
             let Ok(Some((symbols, names))) = table else { continue };
             for symbol in symbols.iter().filter(|symbol| symbol.st_size > 0 || symbol.st_value > 0) {
                 let function =
                     [STT_FUNC, STT_GNU_IFUNC].contains(&symbol.st_symtype()) && !symbol.is_undefined();
                 let offset = offset(&loads, symbol.st_value).filter(|_| function);
-                if let (Some(offset), Ok(name)) = (offset, names.get(symbol.st_name as usize)) {
-                    program.functions.entry(name.into()).or_insert(offset);
+                if let (Some(_), Ok(name)) = (offset, names.get(symbol.st_name as usize)) {
+                    let chooses = symbol.st_symtype() == STT_GNU_IFUNC;
+                    let found = Symbol { address: symbol.st_value, size: symbol.st_size, chooses };
+                    program.functions.entry(name.into()).or_insert(found);
+                    program.names.entry(symbol.st_value).or_insert_with(|| name.into());
                 }
             }
         }
+        program.loads = loads.clone();
         for note in notes(&file) {
             if let Some(site) = site(&file, &loads, &note) {
                 program.probes.entry(format!("{}:{}", note.provider, note.name)).or_default().push(site);
@@ -93,19 +131,80 @@ impl Program {
         self.functions.keys().map(String::as_str)
     }
 
-    /// Where a function begins: by its symbol, or by its name without what Rust and C++ put around it where that is one
-    /// function only.
+    /// Where a function begins and ends: by its symbol, by its name as it was written (C++, Rust), or by its last name,
+    /// where that is one function only.
+    ///
+    /// # Errors
+    /// There is none, or more than one, or its ends cannot be told.
+    pub fn function(&self, name: &str) -> Result<Function, ProbeError> {
+        let symbol = self.symbol(name)?;
+        let wrong =
+            |reason: String| ProbeError::Unsafe { path: self.path.clone(), name: name.into(), reason };
+        if symbol.chooses {
+            return Err(wrong("the loader calls it once, to choose the function that is meant".into()));
+        }
+        let machine =
+            self.machine.ok_or_else(|| wrong("its machine's instructions are not known here".into()))?;
+        let known = (symbol.size > 0).then(|| symbol.address + symbol.size);
+        let end = known.or_else(|| self.parts.get(&symbol.address).copied());
+        let end =
+            end.ok_or_else(|| wrong("neither its symbol nor an unwind table says how long it is".into()))?;
+        let points = function::points(self, machine, (symbol.address, end), self.go).map_err(wrong)?;
+        let site = |point: Point| {
+            let offset = offset(&self.loads, point.address)?;
+            Some(Site { offset, semaphore: None, stepped: point.stepped })
+        };
+        let begin = site(points.begin);
+        let ends: Option<Vec<Site>> = points.ends.into_iter().map(site).collect();
+        let both = begin.zip(ends).map(|(begin, ends)| Function { begin, ends });
+        both.ok_or_else(|| wrong("it does not lie in the file".into()))
+    }
+
+    /// Where a function begins, whatever its ends are.
     ///
     /// # Errors
     /// There is none, or more than one.
-    pub fn function(&self, name: &str) -> Result<Site, ProbeError> {
-        let exact = self.functions.get(name).copied();
-        let plain = || {
-            let mut like = self.functions.iter().filter(|(symbol, _)| plain(symbol) == name);
-            like.next().filter(|_| like.next().is_none()).map(|(_, offset)| *offset)
+    pub fn entry(&self, name: &str) -> Result<Site, ProbeError> {
+        if let Ok(function) = self.function(name) {
+            return Ok(function.begin);
+        }
+        let offset = offset(&self.loads, self.symbol(name)?.address);
+        let offset = offset.ok_or_else(|| self.none("function", name))?;
+        Ok(Site { offset, semaphore: None, stepped: true })
+    }
+
+    /// Whether it is written in Go, whose stacks move and whose routines change threads.
+    pub fn is_go(&self) -> bool {
+        self.go
+    }
+
+    fn symbol(&self, name: &str) -> Result<Symbol, ProbeError> {
+        if let Some(exact) = self.functions.get(name) {
+            return Ok(*exact);
+        }
+        let named = |fits: &dyn Fn(&str) -> bool| -> Vec<(&String, Symbol)> {
+            let mut seen = std::collections::HashSet::new();
+            let like = self.functions.iter().filter(|(symbol, _)| fits(symbol) && !symbol.contains(".cold"));
+            like.filter(|(_, found)| seen.insert(found.address))
+                .map(|(symbol, found)| (symbol, *found))
+                .collect()
         };
-        let offset = exact.or_else(plain);
-        offset.map(|offset| Site { offset, semaphore: None }).ok_or_else(|| self.none("function", name))
+        let written = named(&|symbol| {
+            let text = demangled(symbol);
+            text == name || text.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', '<']))
+        });
+        let behind = if written.is_empty() { named(&|symbol| plain(symbol) == name) } else { written };
+        match behind.as_slice() {
+            [(_, one)] => Ok(*one),
+            [] => Err(self.none("function", name)),
+            several => {
+                let names: Vec<String> =
+                    several.iter().take(8).map(|(symbol, _)| demangled(symbol)).collect();
+                let hint = format!("{} are called so, write one of: {}", several.len(), names.join(", "));
+                let what = "single function";
+                Err(ProbeError::NoPlace { path: self.path.clone(), what, name: name.into(), hint })
+            }
+        }
     }
 
     /// Where a USDT probe `provider:name` is.
@@ -143,6 +242,61 @@ impl Program {
             _ => format!("its USDT probes: {}", probes.join(", ")),
         }
     }
+}
+
+impl Code for Program {
+    fn bytes(&self, address: u64) -> Option<&[u8]> {
+        let (begin, length, offset) =
+            self.loads.iter().find(|(begin, length, _)| address >= *begin && address - begin < *length)?;
+        let from = usize::try_from(address - begin + offset).ok()?;
+        let to = usize::try_from(offset.checked_add(*length)?).ok()?;
+        self.bytes.get(from..to.min(self.bytes.len()))
+    }
+
+    fn name(&self, address: u64) -> Option<&str> {
+        self.names.get(&address).map(String::as_str)
+    }
+
+    fn part(&self, address: u64) -> Option<(u64, u64)> {
+        let (begin, end) = self.parts.range(..=address).next_back()?;
+        (address < *end).then_some((*begin, *end))
+    }
+}
+
+/// A name as it was written, without a hash.
+fn demangled(symbol: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(symbol) {
+        return format!("{name:#}");
+    }
+    let name = symbol.starts_with("_Z").then(|| cpp_demangle::Symbol::new(symbol).ok()).flatten();
+    name.and_then(|name| name.demangle().ok()).unwrap_or_else(|| symbol.to_owned())
+}
+
+/// Begin and end of each function, of the sorted table in `.eh_frame_hdr`; nothing where its encoding is a rare one.
+fn parts(file: &ElfBytes<'_, AnyEndian>, loads: &[Load], bytes: &[u8]) -> BTreeMap<u64, u64> {
+    let mut parts = BTreeMap::new();
+    let header = file.segments().and_then(|all| all.iter().find(|one| one.p_type == PT_GNU_EH_FRAME));
+    let Some(header) = header else { return parts };
+    let word = |at: u64| {
+        let at = usize::try_from(at).ok()?;
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+    };
+    // Version 1, the frame's address beside itself, the count as it is, and pairs that are relative to the header.
+    let known = bytes
+        .get(usize::try_from(header.p_offset).unwrap_or(usize::MAX)..)
+        .is_some_and(|bytes| bytes.starts_with(&[1, 0x1b, 0x03, 0x3b]));
+    let count = word(header.p_offset.saturating_add(8)).filter(|_| known).unwrap_or(0);
+    let count = u64::from(count).min(header.p_filesz / 8);
+    for entry in 0..count {
+        let at = header.p_offset + 12 + entry * 8;
+        let address = |at: u64| Some(header.p_vaddr.wrapping_add_signed(i64::from(word(at)? as i32)));
+        let both = address(at).zip(address(at + 4));
+        let length = both.and_then(|(_, frame)| word(offset(loads, frame)?.checked_add(12)?));
+        if let (Some((begin, _)), Some(length)) = (both, length) {
+            parts.insert(begin, begin.saturating_add(u64::from(length)));
+        }
+    }
+    parts
 }
 
 fn plain_text(symbol: &str) -> String {
@@ -198,5 +352,6 @@ fn site(file: &ElfBytes<'_, AnyEndian>, loads: &[Load], note: &Note) -> Option<S
     Some(Site {
         offset: offset(loads, note.address.wrapping_add(moved))?,
         semaphore: semaphore.and_then(|address| offset(loads, address.wrapping_add(moved))),
+        stepped: false,
     })
 }

@@ -13,6 +13,10 @@ pub struct Seen {
     pub time: u64,
     /// The thread, as the kernel counts.
     pub thread: i32,
+    /// The stack pointer at a place; 0 elsewhere, and where the kernel did not tell.
+    pub stack: u64,
+    /// The register in which Go has the goroutine, at a place.
+    pub routine: u64,
     /// What.
     pub what: What,
 }
@@ -50,13 +54,20 @@ pub(super) fn read(
             // Event, process and thread, time.
             SAMPLE if record.word(1) as i32 == pid => {
                 if let Some(what) = places.get(&record.word(0)) {
-                    take(Seen { time: record.word(2), thread: (record.word(1) >> 32) as i32, what: *what });
+                    // Behind them, of a place: the width of its registers (0: none), and the registers.
+                    let told = matches!(what, What::Place(_)) && record.word(3) != 0;
+                    let (stack, routine) =
+                        registers(record.word(4), record.word(5)).filter(|_| told).unwrap_or_default();
+                    let thread = (record.word(1) >> 32) as i32;
+                    take(Seen { time: record.word(2), thread, stack, routine, what: *what });
                 }
             }
             // Process and thread, time, event.
             SWITCH => take(Seen {
                 time: record.word(1),
                 thread: (record.word(0) >> 32) as i32,
+                stack: 0,
+                routine: 0,
                 what: switch(record.misc),
             }),
             LOST => lost += record.word(1),
@@ -66,6 +77,15 @@ pub(super) fn read(
         bytes = bytes.get(record.size..).unwrap_or_default();
     }
     lost
+}
+
+/// The stack pointer and the goroutine, of two registers in the order of their numbers.
+fn registers(first: u64, second: u64) -> Option<(u64, u64)> {
+    match () {
+        () if cfg!(target_arch = "x86_64") => Some((first, second)),
+        () if cfg!(target_arch = "aarch64") => Some((second, first)),
+        () => None,
+    }
 }
 
 struct Record<'a> {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::note::Note;
 use super::order::Order;
 use super::record::{Seen, What, read};
-use super::{Attached, Place, ProbeError, Program};
+use super::{Attached, ProbeError, Program};
 use crate::Root;
 
 fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
@@ -85,7 +85,7 @@ proptest! {
         for (part, now) in [(early, early.last().map_or(0, |last| last.0)), (late, 1001), (&[][..], 1002)] {
             for ring in [true, false] {
                 let told = part.iter().filter(|(_, which)| *which == ring);
-                told.for_each(|(time, _)| order.add(Seen { time: *time, thread: 1, what: What::Fault }));
+                told.for_each(|(time, _)| order.add(Seen { time: *time, thread: 1, stack: 0, routine: 0, what: What::Fault }));
             }
             order.round(now, &mut |seen| out.push(seen.time));
         }
@@ -146,7 +146,7 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
     let name = "every_call_of_every_thread_is_seen_with_its_return";
     let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
     let site = own.function("perflab_probed_by_a_test").unwrap();
-    let places = [vec![Place::Reached(site)], vec![Place::Returned(site)]];
+    let places = [vec![site.begin], site.ends];
     let pid = std::process::id() as i32;
     let Some(mut attached) = allowed(name, Attached::to(&Root::host(), pid, own.path(), &places)) else {
         return;

@@ -156,3 +156,101 @@ fn what_cannot_be_watched_is_said_with_what_can() {
         assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
     }
 }
+
+/// A victim of `xtask/victims`, compiled; none where there is no compiler for it.
+fn victim(laboratory: &Laboratory, file: &str, extra: &[&str]) -> Option<PathBuf> {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims").join(file);
+    let program = laboratory.path(&file.replace('.', "_"));
+    let (compiler, arguments): (&str, &[&str]) = match file.rsplit('.').next() {
+        Some("c") => ("cc", &["-O1", "-pthread"]),
+        Some("cc") => ("c++", &["-O1"]),
+        Some("rs") => ("rustc", &["-O", "--edition=2021", "-Csymbol-mangling-version=v0"]),
+        _ => ("go", &["build"]),
+    };
+    let mut command = Command::new(compiler);
+    command.args(arguments).args(extra).arg("-o").arg(&program).arg(&source);
+    command.env("GOCACHE", laboratory.path("gocache")).env("HOME", laboratory.path("home"));
+    // rustup and the like look there for what they are.
+    if compiler != "go" {
+        command.env_remove("HOME").envs(std::env::var_os("HOME").map(|home| ("HOME", home)));
+    }
+    if !command.status().is_ok_and(|status| status.success()) {
+        crate::laboratory::skip(file, &format!("{compiler} does not compile it"));
+        return None;
+    }
+    Some(program)
+}
+
+/// What became of the entries of a name, as the run keeps it; all kinds add up.
+fn entries(laboratory: &Laboratory, name: &str) -> std::collections::HashMap<String, u64> {
+    let shown = laboratory.good(&["show", "@latest", "--facts"]).out;
+    let line = shown.lines().find(|line| line.contains(&format!("trace.entries.{name}")));
+    let line = line.unwrap_or_else(|| panic!("no entries of {name} in {shown}"));
+    let (before, after) = line.split_once(" entries = ").unwrap();
+    let entered: u64 = before.split_whitespace().next_back().unwrap().parse().unwrap();
+    let mut kinds = std::collections::HashMap::new();
+    for part in after.split(" + ") {
+        let mut words = part.split_whitespace();
+        let count: u64 = words.next().unwrap().parse().unwrap();
+        kinds.insert(words.next().unwrap().to_owned(), count);
+    }
+    assert_eq!(kinds.values().sum::<u64>(), entered, "{line}");
+    kinds.insert("entries".into(), entered);
+    kinds
+}
+
+/// Each is run alone and watched; its result is the same, and what became of each call is told.
+#[test]
+fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told() {
+    let name = "what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told";
+    let laboratory = Laboratory::new();
+    // File, flags, operation; entries, ended, abandoned, nested where they are certain.
+    type Case<'a> = (&'a str, &'a [&'a str], &'a str, [Option<u64>; 4]);
+    let cases: [Case<'_>; 8] = [
+        ("jumps.c", &[], "jumper", [Some(1000), Some(900), Some(100), Some(0)]),
+        ("jumps.c", &["-static"], "deep", [Some(1000), Some(100), Some(0), Some(900)]),
+        ("throws.cc", &[], "tree::insert", [Some(1000), Some(990), Some(10), Some(0)]),
+        ("panics.rs", &["--crate-name=panics"], "panics::insert", [Some(1000), Some(990), Some(10), Some(0)]),
+        ("stacks.go", &[], "main.Work", [Some(1000), None, None, None]),
+        ("stacks.go", &[], "main.Deep", [None, None, None, None]),
+        ("coroutines.c", &[], "step", [None, None, None, None]),
+        ("cancels.c", &[], "work", [None, None, None, None]),
+    ];
+    for (file, flags, operation, wanted) in cases {
+        let Some(program) = victim(&laboratory, file, flags) else { continue };
+        let alone = Command::new(&program).arg("1000").output().unwrap();
+        assert!(alone.status.success(), "{file}");
+        let program = program.to_str().unwrap();
+        let asked = format!("op={operation}");
+        let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
+        if refused(name, &said) {
+            return;
+        }
+        assert_eq!(said.code, Some(0), "{file}: {}", said.err);
+        assert!(said.out.contains(String::from_utf8_lossy(&alone.stdout).trim()), "{file}: {}", said.out);
+        let mut told = entries(&laboratory, "op");
+        // Whether the last one that was left is known to be depends on what came after it.
+        *told.entry("abandoned".into()).or_default() += told.get("still").copied().unwrap_or(0);
+        for (kind, wanted) in ["entries", "ended", "abandoned", "nested"].into_iter().zip(wanted) {
+            if let Some(wanted) = wanted {
+                assert_eq!(told.get(kind).copied().unwrap_or(0), wanted, "{file} {kind}: {told:?}");
+            }
+        }
+        assert!(told["ended"] > 0, "{file}: {told:?}");
+    }
+}
+
+#[test]
+fn a_program_that_dies_while_it_is_watched_is_told_with_its_signal() {
+    let name = "a_program_that_dies_while_it_is_watched_is_told_with_its_signal";
+    let laboratory = Laboratory::new();
+    let Some(program) = victim(&laboratory, "dies.c", &[]) else { return };
+    let program = program.to_str().unwrap();
+    let said = laboratory.run(&["trace", "attach", "--operation", "work", "--", program]);
+    if refused(name, &said) {
+        return;
+    }
+    assert!(said.code == Some(4) && said.err.contains("SIGABRT"), "{:?} {}", said.code, said.err);
+    let told = entries(&laboratory, "work");
+    assert_eq!((told["entries"], told["ended"], told["still"]), (100, 99, 1));
+}

@@ -2,7 +2,7 @@
 //! where none was given.
 
 use optrace::Mark;
-use perflab_observe::probes::{Place, Program};
+use perflab_observe::probes::{Program, Site};
 
 use crate::exit::Usage;
 
@@ -16,7 +16,9 @@ pub struct Places {
     /// What each place means, by its number.
     pub marks: Vec<Mark>,
     /// The sites of each place, by its number.
-    pub sites: Vec<Vec<Place>>,
+    pub sites: Vec<Vec<Site>>,
+    /// Whether the stack pointer is the same at a begin and its end, by number of the place.
+    pub framed: Vec<bool>,
 }
 
 impl Places {
@@ -39,24 +41,25 @@ impl Places {
     fn add(&mut self, program: &Program, text: &str, begins: Mark, ends: Mark) -> anyhow::Result<String> {
         let (name, places) = text.split_once('=').map_or((None, text), |(name, places)| (Some(name), places));
         let (begin, end) = places.split_once(',').map_or((places, None), |(begin, end)| (begin, Some(end)));
-        let reached = |name: &str| -> anyhow::Result<Vec<Place>> {
-            if name.contains(':') && !name.contains("::") {
-                return Ok(program.probe(name)?.iter().map(|site| Place::Reached(*site)).collect());
+        let probe = |name: &str| name.contains(':') && !name.contains("::");
+        let reached = |name: &str| -> anyhow::Result<Vec<Site>> {
+            if probe(name) {
+                return Ok(program.probe(name)?.to_vec());
             }
-            Ok(vec![Place::Reached(program.function(name)?)])
+            Ok(vec![program.entry(name)?])
         };
-        let begin_sites = reached(begin)?;
-        let end_sites = match end {
-            Some(end) => reached(end)?,
-            None => match begin_sites.as_slice() {
-                [Place::Reached(site)] if !begin.contains(':') || begin.contains("::") => {
-                    vec![Place::Returned(*site)]
-                }
-                _ => reached(&end_of(program, begin)?)?,
-            },
+        let framed = end.is_none() && !probe(begin);
+        let (begin_sites, end_sites) = match end {
+            Some(end) => (reached(begin)?, reached(end)?),
+            None if probe(begin) => (reached(begin)?, reached(&end_of(program, begin)?)?),
+            None => {
+                let function = program.function(begin)?;
+                (vec![function.begin], function.ends)
+            }
         };
         self.marks.extend([begins, ends]);
         self.sites.extend([begin_sites, end_sites]);
+        self.framed.extend([framed, framed]);
         Ok(name.map_or_else(|| stem(begin).to_owned(), str::to_owned))
     }
 }
