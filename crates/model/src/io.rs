@@ -260,6 +260,26 @@ pub struct Partition {
     pub start: u64,
 }
 
+/// Sectors of a disk that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SectorRange {
+    /// the disk that requests name
+    pub disk: Device,
+    /// first sector
+    pub first: u64,
+    /// sectors
+    pub sectors: u64,
+}
+
+/// A disk that lies upon others: a loop device, RAID, device mapper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stack {
+    /// the upper disk
+    pub device: Device,
+    /// what it lies on: its requests come again there
+    pub below: Vec<SectorRange>,
+}
+
 /// Everything that was traced in one iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoRecording {
@@ -290,6 +310,9 @@ pub struct IoTold {
     pub metadata: Vec<MetadataRange>,
     /// partitions among the file systems' devices: requests name the whole disk
     pub partitions: Vec<Partition>,
+    /// disks that lie upon others
+    #[serde(default)]
+    pub stacks: Vec<Stack>,
     /// names of threads, where no start of a program tells them
     #[serde(default)]
     pub names: BTreeMap<i32, String>,

@@ -13,6 +13,7 @@
 //! | [`files`] | numbers of files made into names, and where files lie on disks |
 //! | `scan` | sectors of a disk made into files, by walking a whole file system |
 //! | `btrfs`, `own_blocks` | what file systems do not say by themselves of their own blocks |
+//! | [`stacks`] | disks that lie upon others |
 //! | [`mounts`] | file systems, and the disks below them |
 //! | [`residency`] | which pages of a file are in memory |
 
@@ -30,6 +31,7 @@ pub mod recorder;
 pub mod residency;
 mod ring;
 mod scan;
+pub mod stacks;
 pub mod tracefs;
 
 pub use error::IoError;

@@ -34,7 +34,7 @@ pub fn files_grid(files: &[FileUse], top: usize) -> Grid {
         let both = file.used.intersection(&file.added).pages();
         grid.add([
             file.name.as_str().into(),
-            pages(file.added.pages()),
+            bytes(file.read),
             pages(file.used.pages()),
             pages(both),
             file.added.iter().len().into(),
@@ -50,7 +50,7 @@ pub fn files_grid(files: &[FileUse], top: usize) -> Grid {
 pub fn folders_grid(folders: &[Folder], top: usize) -> Grid {
     let mut grid = grid("directory", ["files", "read", "needed"]);
     for folder in folders.iter().take(top) {
-        grid.add([folder.name.as_str().into(), folder.files.into(), pages(folder.added), pages(folder.used)]);
+        grid.add([folder.name.as_str().into(), folder.files.into(), bytes(folder.read), pages(folder.used)]);
     }
     grid
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use perflab_model::Nanos;
-use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, Runs};
+use perflab_model::io::{Device, FileClass, IoFile, IoKind, IoRecording, PAGE, Runs, SECTOR};
 
 use super::disk::{BLOCK, DiskMap, Owner, Piece};
 
@@ -18,6 +18,8 @@ pub struct FileUse {
     pub name: String,
     /// what it is
     pub class: FileClass,
+    /// bytes that were read of it: whole pages where pages were traced, else the sectors that requests asked for
+    pub read: u64,
     /// pages that came into the cache
     pub added: Runs,
     /// pages that were needed, whether they had to come or were there
@@ -30,13 +32,15 @@ pub struct FileUse {
 
 #[derive(Default)]
 struct Seen {
+    /// sectors of requests, where no pages were traced
+    sectors: Option<u64>,
     added: Vec<(u64, u64)>,
     used: Vec<(u64, u64)>,
     first: Option<Nanos>,
 }
 
-/// Every file that pages were added to or used of, the one with most added pages first. Where pages were not traced, but
-/// only disk requests, the pages that these read.
+/// Every file that pages were added to or used of, the one of which most was read first. Where pages were not traced, but
+/// only disk requests, the sectors that these read, which sum to the requests.
 pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
     let is_of_a_page = |kind| matches!(kind, IoKind::Added | IoKind::Mapped) || kind.is_use();
     if !recording.events.iter().any(|event| is_of_a_page(event.kind)) {
@@ -59,7 +63,7 @@ pub fn by_file(recording: &IoRecording) -> Vec<FileUse> {
 }
 
 fn sorted(mut all: Vec<FileUse>) -> Vec<FileUse> {
-    all.sort_by_key(|file| (std::cmp::Reverse(file.added.pages()), file.first));
+    all.sort_by_key(|file| (std::cmp::Reverse(file.read), file.first));
     all
 }
 
@@ -74,6 +78,7 @@ fn by_requests(recording: &IoRecording) -> Vec<FileUse> {
             let (_, seen) = all.entry((device, inode, name)).or_insert_with(|| (file, Seen::default()));
             seen.first.get_or_insert(event.at.since(recording.told.begun));
             seen.added.push((page, 1));
+            *seen.sectors.get_or_insert_default() += piece.end - piece.sector;
         }
     }
     let found = |((device, inode, name), (file, seen)): (_, (Option<&IoFile>, Seen))| {
@@ -95,18 +100,20 @@ fn whose<'a>(piece: &Piece<'a>, disk: Device) -> (Option<&'a IoFile>, u64, Strin
 
 fn file_use((device, inode): (Device, u64), file: Option<&IoFile>, seen: Seen) -> FileUse {
     let name = file.and_then(|file| file.path.clone());
-    let pages = file.map(|file| file.size.div_ceil(perflab_model::io::PAGE)).filter(|pages| *pages > 0);
+    let pages = file.map(|file| file.size.div_ceil(PAGE)).filter(|pages| *pages > 0);
     // A read asks for whole windows, and a mapping for what lies behind the end of the file.
     let within = |runs: Vec<(u64, u64)>| {
         let runs: Runs = runs.into_iter().collect();
         pages.map_or_else(|| runs.clone(), |pages| runs.below(pages))
     };
+    let added = within(seen.added);
     FileUse {
         device,
         inode,
+        read: seen.sectors.map_or_else(|| added.pages() * PAGE, |sectors| sectors * SECTOR),
         name: name.unwrap_or_else(|| format!("inode {inode} of {device}")),
         class: file.map_or(FileClass::Other, |file| file.class),
-        added: within(seen.added),
+        added,
         used: within(seen.used),
         first: seen.first.unwrap_or_default(),
         extents: file.map(|file| file.extents.len()).filter(|pieces| *pieces > 0),
@@ -120,13 +127,13 @@ pub struct Folder {
     pub name: String,
     /// how many files
     pub files: usize,
-    /// pages that came into the cache
-    pub added: u64,
+    /// bytes that were read, as of [`FileUse::read`]
+    pub read: u64,
     /// pages that were needed
     pub used: u64,
 }
 
-/// The same by directory, the one with most added pages first.
+/// The same by directory, the one of which most was read first.
 pub fn by_directory(files: &[FileUse]) -> Vec<Folder> {
     let mut folders: BTreeMap<&str, Folder> = BTreeMap::new();
     for file in files {
@@ -140,13 +147,13 @@ pub fn by_directory(files: &[FileUse]) -> Vec<Folder> {
             }
             _ => file.name.as_str(),
         };
-        let empty = || Folder { name: name.into(), files: 0, added: 0, used: 0 };
+        let empty = || Folder { name: name.into(), files: 0, read: 0, used: 0 };
         let folder = folders.entry(name).or_insert_with(empty);
         folder.files += 1;
-        folder.added += file.added.pages();
+        folder.read += file.read;
         folder.used += file.used.pages();
     }
     let mut all: Vec<Folder> = folders.into_values().collect();
-    all.sort_by_key(|folder| std::cmp::Reverse(folder.added));
+    all.sort_by_key(|folder| std::cmp::Reverse(folder.read));
     all
 }

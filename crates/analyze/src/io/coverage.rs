@@ -11,13 +11,13 @@ use perflab_model::io::{Device, FileClass, IoEvent, IoKind, IoRecording, Program
 use super::answers::{Answers, reads};
 use super::disk::{BLOCK, DiskMap, Owner, Piece};
 
-/// What a prefetch trace would have brought: pages of files, and 4 KiB blocks of disks.
+/// What a prefetch trace would have brought: pages of files, and sectors of disks.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// pages by file
     pub files: HashMap<(Device, u64), Runs>,
-    /// blocks by disk
-    pub blocks: HashMap<Device, Runs>,
+    /// sectors by disk: partitions may put a file system's blocks off the disk's 4 KiB grid
+    pub sectors: HashMap<Device, Runs>,
 }
 
 /// What a block that was read is to the trace.
@@ -103,7 +103,7 @@ pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
     let bytes = STATUSES.map(|(status, _)| (status, 0)).into();
     let mut found = Coverage { bytes, answers, ..Coverage::default() };
     for event in &reads {
-        for piece in held.map.pieces(event) {
+        for piece in held.map.pieces(event).into_iter().flat_map(|piece| held.split(event.device, piece)) {
             let block = held.block(event, &piece);
             *found.bytes.entry(block.status).or_default() += block.sectors * SECTOR;
             add(&mut found.blocks, block);
@@ -150,9 +150,27 @@ impl Held<'_> {
         }
     }
 
+    fn is_traced(&self, disk: Device, sector: u64) -> bool {
+        self.known.sectors.get(&disk).is_some_and(|sectors| sectors.contains(sector))
+    }
+
+    /// A piece, parted where the trace begins or ends to know its sectors.
+    fn split<'a>(&self, disk: Device, piece: Piece<'a>) -> Vec<Piece<'a>> {
+        let mut parts: Vec<Piece<'a>> = Vec::new();
+        let mut before = None;
+        for sector in piece.sector..piece.end {
+            let is_traced = self.is_traced(disk, sector);
+            match parts.last_mut().filter(|_| before == Some(is_traced)) {
+                Some(last) => last.end = sector + 1,
+                None => parts.push(Piece { sector, end: sector + 1, ..piece }),
+            }
+            before = Some(is_traced);
+        }
+        parts
+    }
+
     fn status(&self, disk: Device, piece: &Piece<'_>) -> Status {
-        let block = piece.sector / BLOCK;
-        let is_traced = self.known.blocks.get(&disk).is_some_and(|blocks| blocks.contains(block));
+        let is_traced = self.is_traced(disk, piece.sector);
         match piece.owner {
             _ if is_traced => Status::Found,
             Some(Owner::File(file, page)) => {

@@ -46,8 +46,8 @@ enum Of<'a> {
 #[derive(Debug, Default)]
 pub(super) struct DiskMap<'a> {
     stretches: HashMap<Device, BTreeMap<u64, Stretch<'a>>>,
-    /// pages of disks themselves that came into memory: only a file system's own do
-    own: HashMap<Device, Runs>,
+    /// sectors of disks themselves that came into memory, first and end: only a file system's own do
+    own: HashMap<Device, BTreeMap<u64, u64>>,
 }
 
 impl<'a> DiskMap<'a> {
@@ -86,18 +86,32 @@ impl<'a> DiskMap<'a> {
         pieces
     }
 
-    /// Where the page of a file, or the 4 KiB of a disk, ends that a sector lies in: pages need not lie on such bounds of
-    /// the disk, where a file system has smaller blocks.
+    /// Where the page of a file, or the 4 KiB of a disk, ends that a sector lies in, or something else begins: partitions and
+    /// small blocks of file systems put pages off the 4 KiB grid of the disk.
     fn boundary(&self, disk: Device, sector: u64) -> u64 {
         let block = (sector / BLOCK + 1) * BLOCK;
-        match self.stretch(disk, sector * SECTOR) {
+        let end = match self.stretch(disk, sector * SECTOR) {
             Some((from, Stretch { end, of: Of::File(_, logical) })) => {
                 let inside = (logical + sector * SECTOR - from) % PAGE;
-                (sector + (PAGE - inside) / SECTOR).min(end / SECTOR).max(sector + 1)
+                (sector + (PAGE - inside) / SECTOR).min(end / SECTOR)
             }
-            Some((_, Stretch { end, .. })) => block.min(end / SECTOR).max(sector + 1),
-            None => block,
-        }
+            Some((_, Stretch { end, .. })) => block.min(end / SECTOR),
+            None => block.min(self.own_boundary(disk, sector)),
+        };
+        end.min(self.next(disk, sector)).max(sector + 1)
+    }
+
+    /// The first sector behind this one with which a stretch begins.
+    fn next(&self, disk: Device, sector: u64) -> u64 {
+        let behind = self.stretches.get(&disk).and_then(|all| all.range((sector + 1) * SECTOR..).next());
+        behind.map_or(u64::MAX, |(from, _)| from / SECTOR)
+    }
+
+    /// Where the sectors end that came into memory as the disk's own, or, outside of them, begin.
+    fn own_boundary(&self, disk: Device, sector: u64) -> u64 {
+        let Some(own) = self.own.get(&disk) else { return u64::MAX };
+        let around = own.range(..=sector).next_back().map(|(_, end)| *end).filter(|end| sector < *end);
+        around.or_else(|| own.range(sector..).next().map(|(first, _)| *first)).unwrap_or(u64::MAX)
     }
 
     /// The stretch that a byte lies in, and where it begins.
@@ -120,20 +134,28 @@ impl<'a> DiskMap<'a> {
             None => self
                 .own
                 .get(&disk)
-                .filter(|pages| pages.contains(byte / PAGE))
+                .and_then(|own| own.range(..=byte / SECTOR).next_back())
+                .filter(|(_, end)| byte / SECTOR < **end)
                 .map(|_| Owner::Metadata(MetadataClass::Tree)),
         }
     }
 }
 
-/// Pages of disks themselves that came into memory, by the disk that requests name.
-fn own(recording: &IoRecording) -> HashMap<Device, Runs> {
-    let disks = recording.files.iter().filter(|file| file.class == FileClass::Disk);
-    let of = |file: &IoFile| {
-        let (disk, start) = recording.told.disk(Device(u32::try_from(file.inode).ok()?));
+/// Sectors of disks themselves that came into memory, by the disk that requests name.
+fn own(recording: &IoRecording) -> HashMap<Device, BTreeMap<u64, u64>> {
+    let mut all: HashMap<Device, BTreeMap<u64, u64>> = HashMap::new();
+    for file in recording.files.iter().filter(|file| file.class == FileClass::Disk) {
+        let Ok(device) = u32::try_from(file.inode) else { continue };
+        let (disk, start) = recording.told.disk(Device(device));
         let added = recording.events.iter().filter(|event| event.kind == IoKind::Added);
-        let own = added.filter(|event| event.device == file.device && event.inode == file.inode);
-        Some((disk, own.map(|event| (event.first + start / PAGE, event.count)).collect()))
-    };
-    disks.filter_map(of).collect()
+        let pages: Runs = added
+            .filter(|event| event.device == file.device && event.inode == file.inode)
+            .map(|event| (event.first, event.count))
+            .collect();
+        let start = start / SECTOR;
+        let sectors =
+            pages.iter().map(|(first, count)| (start + first * BLOCK, start + (first + count) * BLOCK));
+        all.entry(disk).or_default().extend(sectors);
+    }
+    all
 }

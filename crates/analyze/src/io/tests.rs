@@ -116,7 +116,8 @@ fn every_sector_has_one_owner_and_one_status() {
     assert!(found.blocks.iter().all(|block| block.program == "cat"));
     let sum: u64 = found.bytes.values().sum();
     assert_eq!((sum, found.answers.asked), ((8 + 36 + 32 + 16 + 8 + 8 + 8) * 512, sum));
-    let trace = Known { blocks: [(DISK, Runs::from_iter([(256 + 30, 2)]))].into(), ..Known::default() };
+    let trace =
+        Known { sectors: [(DISK, Runs::from_iter([((256 + 30) * 8, 16)]))].into(), ..Known::default() };
     assert_eq!(blocks(&coverage(&recording, &trace))[&(Status::Found, "inode table".into())], 16);
 }
 
@@ -168,4 +169,90 @@ fn requests_alone_tell_of_files_too() {
             ("inode table of 8:0", vec![(286, 1)]),
         ]
     );
+}
+
+#[test]
+fn a_partition_off_the_grid_of_pages_widens_nothing() {
+    // The disk of 2007 began its first partition at sector 63; a page of a file there lies across two of the disk's.
+    let mut recording = recording(vec![event(5, IoKind::Issued, DISK, 0, 63 + 80, 32, "R")]);
+    recording.told.partitions = vec![Partition { device: SYSTEM, disk: DISK, start: 63 * 512 }];
+    let files = by_file(&recording);
+    let seen: Vec<_> = files.iter().map(|file| (file.name.as_str(), file.read)).collect();
+    assert_eq!(seen, [("/lib/a", 4 * PAGE)]);
+    let alone = IoRecording { events: recording.events, ..IoRecording::default() };
+    assert_eq!(by_file(&alone)[0].read, 32 * 512, "no map: nobody's, and still no more than was asked for");
+}
+
+/// Whose a sector is, said anew without any stretch: files by their extents, over ranges of metadata, the narrower first.
+fn owner_of(recording: &IoRecording, start: u64, sector: u64) -> String {
+    let Some(byte) = sector.checked_sub(start).map(|sector| sector * 512) else { return String::new() };
+    let holds = |from: u64, length: u64| (from..from + length).contains(&byte);
+    let of = |file: &&IoFile| file.extents.iter().any(|extent| holds(extent.physical, extent.length));
+    let ranges = recording.told.metadata.iter().filter(|range| holds(range.physical, range.length));
+    let narrow = ranges.min_by_key(|range| range.length).map(|range| range.class.name().to_owned());
+    let file = recording.files.iter().find(of).and_then(|file| file.path.clone());
+    match narrow {
+        Some(class) if class == MetadataClass::Directory.name() => class,
+        narrow => file.or(narrow).unwrap_or_default(),
+    }
+}
+
+proptest::proptest! {
+    /// Files, own blocks and what is unknown sum to the requests, each sector by sector, wherever a partition begins.
+    #[test]
+    fn bytes_by_file_are_those_of_the_requests(
+        start in 0_u64..200,
+        requests in proptest::collection::vec((0_u64..1100, 1_u64..300), 1..20),
+    ) {
+        let events = requests.iter().map(|(first, count)| event(5, IoKind::Issued, DISK, 0, *first, *count, "R"));
+        let mut recording = recording(events.collect());
+        recording.told.partitions = vec![Partition { device: SYSTEM, disk: DISK, start: start * 512 }];
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for sector in requests.iter().flat_map(|(first, count)| *first..first + count) {
+            let name = match owner_of(&recording, start, sector) {
+                name if name.is_empty() => "no known file of 8:0".into(),
+                name if name.starts_with('/') => name,
+                class => format!("{class} of 8:0"),
+            };
+            *expected.entry(name).or_default() += 512;
+        }
+        let files = by_file(&recording);
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        files.iter().for_each(|file| *found.entry(file.name.clone()).or_default() += file.read);
+        proptest::prop_assert_eq!(&found, &expected);
+        let asked: u64 = requests.iter().map(|(_, count)| count * 512).sum();
+        proptest::prop_assert_eq!(found.values().sum::<u64>(), asked);
+        let folders: u64 = by_directory(&files).iter().map(|folder| folder.read).sum();
+        proptest::prop_assert_eq!(folders, asked);
+        let disk: u64 = over_disk(&recording, 7).iter().map(|place| place.bytes).sum();
+        proptest::prop_assert_eq!(disk, asked);
+    }
+}
+
+#[test]
+fn a_read_of_a_stacked_disk_is_counted_once() {
+    let upper = Device::new(7, 0);
+    let on_upper = |kind| event(1, kind, upper, 0, 0, 16, "R");
+    let events = vec![
+        on_upper(IoKind::Issued),
+        event(2, IoKind::Issued, DISK, 0, 90, 40, "R"),
+        event(3, IoKind::Completed, DISK, 0, 90, 40, "R"),
+        event(3, IoKind::Issued, DISK, 0, 0, 0, "FF"),
+        on_upper(IoKind::Completed),
+    ];
+    let mut recording = IoRecording { events, ..IoRecording::default() };
+    let range = |first, sectors| perflab_model::io::SectorRange { disk: DISK, first, sectors };
+    let stack = perflab_model::io::Stack { device: upper, below: vec![range(120, 100), range(100, 8)] };
+    recording.told.stacks = vec![stack];
+    let (once, caused) = count_once(recording.clone());
+    assert_eq!(caused, 18 * 512, "sectors 100..108 and 120..130");
+    let reads: Vec<_> = once.events.iter().map(|event| (event.device, event.first, event.count)).collect();
+    let parts = [(DISK, 90, 10), (DISK, 108, 12)];
+    let expected = [[(upper, 0, 16)].as_slice(), &parts, &parts, &[(DISK, 0, 0), (upper, 0, 16)]].concat();
+    assert_eq!(reads, expected);
+    let found = coverage(&once, &Known::default());
+    assert_eq!(found.answers.contradiction(found.bytes.values().sum()), 0);
+    recording.events.retain(|event| event.device != upper);
+    let passed_on = count_once(recording.clone());
+    assert_eq!(passed_on, (recording, 0), "an upper disk without requests of its own takes nothing away");
 }

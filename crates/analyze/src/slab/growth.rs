@@ -13,7 +13,7 @@ use super::timeline::bytes_of_caches;
 pub use super::slope::Slope;
 
 /// How to look for growth.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GrowthOptions {
     /// The baseline ends here; without it, where the first iteration began, or after a tenth of the run.
     pub baseline_until: Option<Nanos>,
@@ -21,13 +21,15 @@ pub struct GrowthOptions {
     pub end_from: Option<Nanos>,
     /// Caches that are told one by one.
     pub top: usize,
+    /// Tell these caches (see [`Recording::find`]) in place of those that grew most.
+    pub only: Option<Vec<usize>>,
     /// Confidence of the slopes' intervals, inside (0, 1).
     pub confidence: f64,
 }
 
 impl Default for GrowthOptions {
     fn default() -> Self {
-        GrowthOptions { baseline_until: None, end_from: None, top: 10, confidence: 0.95 }
+        GrowthOptions { baseline_until: None, end_from: None, top: 10, only: None, confidence: 0.95 }
     }
 }
 
@@ -116,7 +118,13 @@ pub fn growth(recording: &Recording, options: &GrowthOptions) -> Result<Growth, 
         caches.push((number, grown(bytes)?));
     }
     caches.sort_by(|a, b| b.1.peak_growth.total_cmp(&a.1.peak_growth));
-    let others = caches.split_off(options.top.min(caches.len()));
+    let (caches, others): (Vec<_>, Vec<_>) = match &options.only {
+        Some(only) => caches.into_iter().partition(|(number, _)| only.contains(number)),
+        None => {
+            let others = caches.split_off(options.top.min(caches.len()));
+            (caches, others)
+        }
+    };
     let mut contributors = Vec::with_capacity(caches.len());
     for (number, found) in caches {
         let slope =

@@ -14,7 +14,9 @@ use perflab_model::io::{Device, FileClass, IoEvent, IoFile, IoKind, IoRecording,
 use rustix::fs::OFlags;
 
 use super::mounts::{self, Mount, Mounts};
+use super::stacks::read_stacks;
 use super::{btrfs, fiemap, fsmap, handle, own_blocks};
+use crate::Root;
 
 /// Names, places and metadata of everything that a recording names.
 pub fn identify(recording: &mut IoRecording) {
@@ -23,6 +25,9 @@ pub fn identify(recording: &mut IoRecording) {
     for event in recording.events.iter().filter(|event| names_a_file(event)) {
         wanted.entry(event.device).or_default().insert(event.inode);
     }
+    let requests = recording.events.iter().filter(|event| event.kind == IoKind::Issued);
+    let disks: BTreeSet<Device> = requests.map(|event| event.device).collect();
+    recording.told.stacks = read_stacks(&Root::host(), &disks);
     for (device, inodes) in wanted {
         recording.files.extend(inodes_of(&mounts, device, inodes));
     }

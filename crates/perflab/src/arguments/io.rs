@@ -106,7 +106,7 @@ pub struct Coverage {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// What is drawn
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "plot")]
     pub drawn: Drawn,
 }
 

@@ -45,7 +45,7 @@ pub struct Record {
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<String>,
     /// Watch the system at rest for this long before and after the command
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "command")]
     pub quiet_time: String,
     /// A name for the run; runs that share one are repetitions of one another
     #[arg(long)]
@@ -53,6 +53,9 @@ pub struct Record {
     /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Every column, however narrow the terminal
+    #[arg(long)]
+    pub wide: bool,
     /// What to run meanwhile; without it, record until ^C or for the time of --for
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -90,15 +93,18 @@ pub struct Show {
     /// The run
     #[arg(default_value = "@latest")]
     pub run: String,
-    /// Which caches come first
-    #[arg(long, value_enum, default_value_t)]
-    pub by: Order,
-    /// How many caches
-    #[arg(long, default_value_t = 20, value_name = "N")]
-    pub top: usize,
+    /// Which caches come first: `wasted`, or with --method notebook its own order, which is `unweighted`
+    #[arg(long, value_enum)]
+    pub by: Option<Order>,
+    /// How many caches; left out, 20, with --method notebook 30, and 15 in a picture
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
+    /// Every column, however narrow the terminal
+    #[arg(long)]
+    pub wide: bool,
     /// Draw it into FILE.svg or FILE.png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
@@ -116,9 +122,12 @@ pub struct Timeline {
     /// Growth by cache (baseline, peak, retained, slope) instead of ticks
     #[arg(long)]
     pub growth: bool,
-    /// What to draw
-    #[arg(long, value_enum, default_value_t)]
-    pub picture: Picture,
+    /// What to draw; slab bytes where left out
+    #[arg(long, value_enum, requires = "plot", conflicts_with = "growth")]
+    pub picture: Option<Picture>,
+    /// With --growth: every column, however narrow the terminal
+    #[arg(long, requires = "growth")]
+    pub wide: bool,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
@@ -158,9 +167,9 @@ pub struct Histogram {
     /// How many bars
     #[arg(long, value_name = "N")]
     pub bins: Option<usize>,
-    /// With --method notebook: which of its two histograms
-    #[arg(long, value_enum, default_value_t)]
-    pub of: Source,
+    /// With --method notebook: which of its two histograms; the tool's where left out
+    #[arg(long, value_enum)]
+    pub of: Option<Source>,
     /// Whose numbers
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
@@ -215,10 +224,10 @@ pub struct WhatIf {
     /// At this order (log2 of the pages of a slab)
     #[arg(long, value_name = "N")]
     pub order: Option<u32>,
-    /// At this padded object size in bytes; needs --cache
+    /// At this object size in bytes, as it is asked for, without padding; needs --cache
     #[arg(long, value_name = "BYTES", requires = "cache")]
     pub object_size: Option<u64>,
-    /// How many caches
-    #[arg(long, default_value_t = 20, value_name = "N")]
+    /// How many layouts of all caches, those that save most first
+    #[arg(long, default_value_t = 20, value_name = "N", conflicts_with = "cache")]
     pub top: usize,
 }

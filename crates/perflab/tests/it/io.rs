@@ -58,6 +58,36 @@ fn every_page_that_a_command_reads_is_seen() {
     );
 }
 
+/// A file on a loop device whose own file is on a disk is read twice by the kernel, and once by the program.
+#[test]
+fn a_read_of_a_loop_device_is_counted_once() {
+    let Some(image) = Image::new("a_read_of_a_loop_device_is_counted_once") else { return };
+    let laboratory = Laboratory::new();
+    let (pages, bytes) = (2000, 2000 << 12);
+    let file = image.write("file", pages);
+    image.cool();
+    std::fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+    laboratory.good(&["io", "record", "--label", "cold", "--", "cat", file.to_str().unwrap()]);
+    let lines = laboratory.good(&["io", "export", "cold", "--blkparse"]).out;
+    let asked = |is_loop: bool| -> u64 {
+        let words = lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let reads = words.filter(|words| words[5] == "D" && words[6].starts_with('R'));
+        reads
+            .filter(|words| words[0].starts_with("7,") == is_loop)
+            .map(|words| words[9].parse::<u64>().unwrap())
+            .sum()
+    };
+    assert!(asked(true) * 512 >= bytes, "{lines}");
+    if asked(false) * 512 < bytes {
+        return skip("a_read_of_a_loop_device_is_counted_once", "the image lies on no disk of its own");
+    }
+    let disks = rows(&laboratory, &["io", "show", "cold", "--by", "disk"]);
+    let below = disks.iter().filter(|row| !row["disk"].as_str().unwrap().starts_with("7:"));
+    let below: u64 = below.map(|row| row["asked for"].as_u64().unwrap()).sum();
+    // What others read meanwhile, and the map of the image's own extents, is no part of the image.
+    assert!(below + bytes / 2 < asked(false) * 512, "{below} of {} are left below", asked(false) * 512);
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let laboratory = Laboratory::new();

@@ -173,6 +173,41 @@ fn a_log_without_the_tools_output_has_no_table_of_the_notebook() {
 }
 
 #[test]
+fn an_option_is_honoured_or_refused() {
+    let laboratory = imported(&[("log", 0)]);
+    let grown = json(
+        &laboratory.good(&["slab", "timeline", "log", "--growth", "--cache", "filp", "--format", "json"]),
+    );
+    let names: Vec<&str> = grown["contributors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cache| cache["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["filp"]);
+    let columns = |arguments: &[&str]| {
+        laboratory.good(arguments).out.lines().next().unwrap().trim_end().chars().count()
+    };
+    assert!(columns(&["slab", "show", "log"]) <= 120);
+    assert!(columns(&["slab", "show", "log", "--wide"]) > 120);
+    assert!(columns(&["slab", "timeline", "log", "--growth"]) <= 120);
+    let refused: [&[&str]; 8] = [
+        &["timeline", "log", "--growth", "--cache", "flip"],
+        &["timeline", "log", "--picture", "waste"],
+        &["timeline", "log", "--growth", "--picture", "waste", "--plot", "x.svg"],
+        &["timeline", "log", "--growth", "--method", "notebook"],
+        &["histogram", "log", "--of", "proc"],
+        &["histogram", "log", "--of", "proc", "--method", "notebook", "--bins", "3"],
+        &["what-if", "log", "--cache", "filp", "--top", "3"],
+        &["record", "--for", "1s", "--quiet-time", "1s"],
+    ];
+    for arguments in refused {
+        let said = laboratory.run(&[&["slab"], arguments].concat());
+        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
 fn bad_logs_are_refused_with_file_and_line() {
     let laboratory = Laboratory::new();
     let good = log(3, 0);
@@ -287,6 +322,28 @@ fn a_recording_holds_every_cache_root() {
     assert!(command_began - began >= 200_000_000, "the system rests before the command");
     let failed = laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
+    for verb in ["show", "timeline", "histogram", "what-if"] {
+        let said = laboratory.good(&["slab", verb, "@latest"]).err;
+        assert!(said.contains("1 of 1 iterations") && said.contains("--output 0"), "{verb}: {said}");
+        let said = laboratory.good(&["slab", verb, "live"]).err;
+        assert!(!said.contains("did not end well"), "{verb}: {said}");
+    }
+    let said = laboratory.good(&[
+        "slab",
+        "record",
+        "--quiet-time",
+        "0s",
+        "--every",
+        "50ms",
+        "--format",
+        "json",
+        "--",
+        "sleep",
+        "0.3",
+    ]);
+    let result = json(&said);
+    let bytes = result["growth"]["total"]["peak_bytes"].as_u64().unwrap();
+    assert!(bytes > 0 && result["show"]["caches"].as_array().unwrap().len() > 20);
     laboratory.good(&["report", "live", "-o", "r.html"]);
     let report = fs::read_to_string(laboratory.path("r.html")).unwrap();
     let the_notebooks = [

@@ -5,19 +5,38 @@ use perflab_analyze::slab::growth::{Grown, Slope};
 use perflab_model::Nanos;
 
 use super::cells;
+use super::show::Width;
 use crate::chart::{Bar, Bars, Scene, Unit};
 use crate::table::{Cell, Column, Grid};
 
+/// Titles, and whether eighty columns have room.
+const COLUMNS: [(&str, bool); 10] = [
+    ("cache", true),
+    ("before", true),
+    ("peak", true),
+    ("peak at", false),
+    ("grown to peak", true),
+    ("after", true),
+    ("retained", true),
+    ("per second", true),
+    ("interval", false),
+    ("other names", false),
+];
+
 /// All caches together, then those that grew most; sizes are medians of the windows before and after.
 #[must_use]
-pub fn grid(growth: &Growth) -> Grid {
-    let right = ["before", "peak", "peak at", "grown to peak", "after", "retained", "per second", "interval"];
-    let columns = [Column::left("cache")].into_iter().chain(right.map(Column::right));
-    let mut grid = Grid::new(columns.chain([Column::left("other names")]));
+pub fn grid(growth: &Growth, width: Width) -> Grid {
+    let kept = |narrow: bool| width == Width::Wide || narrow;
+    let columns = COLUMNS.iter().filter(|(_, narrow)| kept(*narrow)).map(|(title, _)| match *title {
+        "cache" | "other names" => Column::left(title),
+        title => Column::right(title),
+    });
+    let mut grid = Grid::new(columns);
     let begun = growth.baseline.from;
-    grid.add(row("all caches", &growth.total, begun));
-    for grown in &growth.contributors {
-        grid.add(row(&grown.name, grown, begun));
+    let all = growth.contributors.iter().map(|grown| row(&grown.name, grown, begun));
+    for row in std::iter::once(row("all caches", &growth.total, begun)).chain(all) {
+        let cells = COLUMNS.iter().zip(row).filter(|((_, narrow), _)| kept(*narrow));
+        grid.add(cells.map(|(_, cell)| cell).collect::<Vec<_>>());
     }
     grid
 }

@@ -10,6 +10,10 @@ pub struct Bins {
     pub edges: Vec<f64>,
     /// Values in [edge, next edge), in the last bin up to its upper edge.
     pub counts: Vec<usize>,
+    /// Values below the first edge, in no bin.
+    pub below: usize,
+    /// Values above the last edge, in no bin.
+    pub above: usize,
 }
 
 impl Bins {
@@ -29,29 +33,30 @@ impl Bins {
             true => high,
             false => number as f64 * ((high - low) / count as f64) + low,
         };
-        let mut found = Bins { edges: (0..=count).map(edge).collect(), counts: vec![0; count] };
-        found.recount(values);
-        found
+        Bins::count((0..=count).map(edge).collect(), values)
     }
 
-    /// Other values in the same bins; those outside are not counted.
+    /// Other values in the same bins; those outside are counted apart.
     #[must_use]
     pub fn with(&self, values: &[(f64, usize)]) -> Self {
-        let mut found = Bins { edges: self.edges.clone(), counts: vec![0; self.counts.len()] };
-        found.recount(values);
-        found
+        Bins::count(self.edges.clone(), values)
     }
 
-    fn recount(&mut self, values: &[(f64, usize)]) {
-        let last = self.counts.len().saturating_sub(1);
+    fn count(edges: Vec<f64>, values: &[(f64, usize)]) -> Self {
+        let counts = vec![0; edges.len().saturating_sub(1)];
+        let mut found = Bins { edges, counts, below: 0, above: 0 };
+        let last = found.counts.len().saturating_sub(1);
         for (value, times) in values {
-            let after = self.edges.partition_point(|edge| edge <= value);
-            let is_top = self.edges.last() == Some(value);
+            let after = found.edges.partition_point(|edge| edge <= value);
+            let is_top = found.edges.last() == Some(value);
             let number = if is_top { Some(last) } else { after.checked_sub(1) };
-            if let Some(count) = number.and_then(|number| self.counts.get_mut(number)) {
-                *count += times;
+            match number.map(|number| found.counts.get_mut(number)) {
+                Some(Some(count)) => *count += times,
+                Some(None) => found.above += times,
+                None => found.below += times,
             }
         }
+        found
     }
 }
 
@@ -69,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_not_counted() {
+    fn what_is_outside_is_counted_apart() {
         let found =
             Bins::of(&[(0.0, 1), (10.0, 1)], 5).with(&[-1.0, 0.0, 2.0, 10.0, 11.0].map(|value| (value, 1)));
-        assert_eq!(found.counts, [1, 1, 0, 0, 1]);
+        assert_eq!((found.counts, found.below, found.above), (vec![1, 1, 0, 0, 1], 1, 1));
     }
 }

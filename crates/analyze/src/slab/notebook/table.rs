@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::super::error::SlabError;
 use super::super::input::Input;
 use super::super::ratio::Ratio;
+use super::super::show::Order;
 use super::super::usage::times;
 use super::frame::Frame;
 use super::reason::Reason;
@@ -16,6 +17,29 @@ pub struct NotebookTable {
     pub rows: Vec<TableRow>,
     /// Why its columns are not ours.
     pub reasons: Vec<Reason>,
+}
+
+impl NotebookTable {
+    /// The first `top` rows in that order; the notebook's own order is that of [`Order::Unweighted`]. Rows of which the figure is
+    /// not known come last.
+    #[must_use]
+    pub fn ordered(mut self, order: Order, top: usize) -> Self {
+        let wasted = |row: &TableRow| {
+            let efficiency = row.overall.and_then(Ratio::value)?;
+            Some(row.slab_bytes? * (1.0 - efficiency))
+        };
+        let first = |row: &TableRow| match order {
+            Order::Waste => wasted(row).map(|bytes| -bytes),
+            Order::Efficiency => row.overall.and_then(Ratio::value),
+            Order::Unweighted => Some(row.percent_efficient),
+            Order::Bytes => row.slab_bytes.map(|bytes| -bytes),
+            Order::Name => Some(0.0),
+        };
+        let key = |row: &TableRow| first(row).unwrap_or(f64::INFINITY);
+        self.rows.sort_by(|a, b| key(a).total_cmp(&key(b)).then_with(|| a.name.cmp(&b.name)));
+        self.rows.truncate(top);
+        self
+    }
 }
 
 /// One cache (or merged group, under the name of its directory).

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use perflab_analyze::slab::Order;
 use perflab_analyze::slab::notebook::{self, Bins, Reason};
 use perflab_analyze::slab::{Input, SlabError, System};
 use perflab_model::{Cell, Column, Nanos, Row};
@@ -77,6 +78,9 @@ fn table_timelines_and_histograms_are_those_of_pandas() {
     same_bins(&found.notebook, &oracle["proc_histogram"]);
     assert_eq!(found.rows as u64, oracle["proc_rows"].as_u64().unwrap());
     assert_eq!((found.rows - found.counted) as u64, oracle["proc_empty"].as_u64().unwrap());
+    let ours = found.ours.unwrap();
+    assert!(ours.below > 0, "what is less full than the emptiest packing is counted, too");
+    assert_eq!(ours.counts.iter().sum::<usize>() + ours.below + ours.above, found.counted);
     assert_eq!(found.moving, 0, "the notebook's number is a constant of each cache");
     close(notebook::minutes(&input).unwrap(), &oracle["minutes"]);
 }
@@ -121,6 +125,14 @@ fn torn_rows_are_left_out_there_and_not_here() {
     let input = Input { tool: Some(&rows), system: four_kib(), ..Input::default() };
     let table = notebook::table(&input, 30).unwrap();
     assert_eq!(table.rows[1].rows, 1);
+    let first = |order, top| {
+        let rows = notebook::table(&input, usize::MAX).unwrap().ordered(order, top).rows;
+        rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
+    };
+    assert_eq!(first(Order::Unweighted, 9), [":a-0000104", "filp"]);
+    assert_eq!(first(Order::Bytes, 9), ["filp", ":a-0000104"]);
+    assert_eq!(first(Order::Efficiency, 1), [":a-0000104"]);
+    assert_eq!(first(Order::Name, 1), [":a-0000104"]);
     let ours = table.rows[1].overall.unwrap();
     assert_eq!((ours.part, ours.whole), (20_368 * 256 * 1_000_000_000, 2 * 625 * 4096 * 1_000_000_000));
     let codes: Vec<&str> = table.reasons.iter().map(Reason::code).collect();

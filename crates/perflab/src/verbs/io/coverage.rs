@@ -12,7 +12,7 @@ use crate::verbs::slab::output;
 
 /// Holds a recording against a prefetch trace.
 pub fn coverage(context: &Context, wanted: &Coverage) -> anyhow::Result<Exit> {
-    let recording = super::recording(context, &wanted.which)?;
+    let recording = super::counted(context, super::recording(context, &wanted.which)?);
     let known = crate::verbs::prefetch::known(&wanted.trace)?;
     let found = io::coverage(&recording, &known);
     context.print(&if wanted.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;

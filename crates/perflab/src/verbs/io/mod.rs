@@ -8,6 +8,7 @@ mod sections;
 mod show;
 mod whose;
 
+use perflab_analyze::io::count_once;
 use perflab_model::io::IoRecording;
 
 use crate::arguments::io::{IoVerb, Which};
@@ -26,6 +27,20 @@ pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
         IoVerb::Import(wanted) => import::import(context, wanted),
         IoVerb::Where(wanted) => whose::whose(context, wanted),
     }
+}
+
+/// A recording in which each read stands once, where disks lie upon one another.
+fn counted(context: &Context, recording: IoRecording) -> IoRecording {
+    let (recording, caused) = count_once(recording);
+    if caused > 0 {
+        let upper: Vec<String> = recording.told.stacks.iter().map(|stack| stack.device.to_string()).collect();
+        context.say(format!(
+            "{} that {} read from the disk below are left out: they stand there already as reads of the upper disk",
+            perflab_model::Bytes(caused),
+            upper.join(", ")
+        ));
+    }
+    recording
 }
 
 /// The recording that the options name.

@@ -26,6 +26,7 @@ pub fn record(context: &Context, wanted: &Record) -> anyhow::Result<Exit> {
     };
     let (status, found) = recorded.carry_out(context, |_| ())?;
     for (_, recording) in found.io()? {
+        let recording = super::counted(context, recording);
         say(context, &recording);
         let folders = by_directory(&by_file(&recording));
         context.print(&perflab_present::io::folders_grid(&folders, SHOWN))?;

@@ -1,7 +1,7 @@
 //! What a report says about the I/O that a run traced: sums by kind, every read at its place, and how they added up. Where a
 //! prefetch trace of the program is remembered here, it is held against that.
 
-use perflab_analyze::io::{Coverage, coverage};
+use perflab_analyze::io::{Coverage, count_once, coverage};
 use perflab_archive::{ArchiveError, RunDir};
 use perflab_model::Bytes;
 use perflab_model::io::{IoKind, IoRecording};
@@ -15,7 +15,7 @@ pub fn sections(run: &RunDir) -> anyhow::Result<Vec<TraceSection>> {
         traced => traced?,
     };
     let first = traced.into_iter().next();
-    Ok(first.map(|(_, recording)| section(&recording)).into_iter().collect())
+    Ok(first.map(|(_, recording)| section(&count_once(recording).0)).into_iter().collect())
 }
 
 fn section(recording: &IoRecording) -> TraceSection {

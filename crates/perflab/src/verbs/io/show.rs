@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 /// Prints what was read, in the way that was asked for.
 pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
-    let recording = super::recording(context, &wanted.which)?;
+    let recording = super::counted(context, super::recording(context, &wanted.which)?);
     let grid = match wanted.by {
         By::File => io::files_grid(&by_file(&recording), wanted.top),
         By::Directory => io::folders_grid(&by_directory(&by_file(&recording)), wanted.top),

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use perflab_model::io::{Device, Runs};
+use perflab_model::io::{Device, PAGE, Runs, SECTOR};
 use perflab_observe::io::Mounts;
 use perflab_prefetch::{Policy, Store, combine, file, store};
 
-/// Pages and blocks of a trace: of a file, or of a program in the usual store.
+/// Pages and sectors of a trace: of a file, or of a program in the usual store.
 pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
     let found = match file::read(trace) {
         Ok(known) => known,
@@ -35,10 +35,11 @@ pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
     for (at, system) in start.systems.iter().enumerate() {
         let device = devices.get(&at).copied().unwrap_or_default();
         let (disk, first) = perflab_observe::io::mounts::partition(device)
-            .map_or((device, 0), |partition| (partition.disk, partition.start / perflab_model::io::PAGE));
-        let blocks: Runs = system.metadata.iter().map(|(page, count)| (page + first, count)).collect();
-        let all = known.blocks.entry(disk).or_default();
-        *all = all.union(&blocks);
+            .map_or((device, 0), |partition| (partition.disk, partition.start / SECTOR));
+        let sectors = |(page, count)| (first + page * (PAGE / SECTOR), count * (PAGE / SECTOR));
+        let sectors: Runs = system.metadata.iter().map(sectors).collect();
+        let all = known.sectors.entry(disk).or_default();
+        *all = all.union(&sectors);
     }
     Ok(known)
 }

@@ -22,9 +22,10 @@ struct Read {
 }
 
 impl Read {
-    fn of(archive: &Archive, selector: &str) -> anyhow::Result<Self> {
+    fn of(context: &Context, archive: &Archive, selector: &str) -> anyhow::Result<Self> {
         let read = |run: &RunDir| {
             let stored = Stored::read(run)?;
+            stored.say_failures(context);
             let recording = stored.recording()?;
             Ok((stored, recording))
         };
@@ -43,7 +44,11 @@ impl Read {
 pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let archive = context.archive()?;
-    let read = wanted.runs.iter().map(|name| Read::of(&archive, name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let read = wanted
+        .runs
+        .iter()
+        .map(|name| Read::of(context, &archive, name))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let result = match (&wanted.by, read.as_slice()) {
         (None, [baseline, candidate]) => compared(&[baseline.side(), candidate.side()])?,
         (Some(factor), [one]) => by_factor(one, factor)?,

@@ -17,8 +17,11 @@ pub fn growth(
     recording: &Recording,
     wanted: &Timeline,
 ) -> anyhow::Result<Exit> {
-    let result = slab::growth(recording, &GrowthOptions::default())?;
-    output::print(context, &result, || present::growth_grid(&result))?;
+    let only = wanted.cache.as_deref().map(|name| recording.find(name)).transpose()?;
+    let result = slab::growth(recording, &GrowthOptions { only, ..GrowthOptions::default() })?;
+    output::print(context, &result, || {
+        present::growth_grid(&result, super::show::width(context, wanted.wide))
+    })?;
     output::plot(context, wanted.plot.as_deref(), || present::growth_figure(&result))?;
     context.say(format!(
         "before: {} ticks until the first iteration began; after: {} ticks since the last one ended",

@@ -7,7 +7,7 @@ use super::stored::stored;
 use super::{notebook, output};
 use crate::arguments::slab::{Histogram, Method};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 
 const BINS: usize = 20;
 
@@ -16,6 +16,11 @@ pub fn histogram(context: &Context, wanted: &Histogram) -> anyhow::Result<Exit> 
     let stored = stored(context, &wanted.run)?;
     if wanted.method == Method::Notebook {
         return notebook::histogram(context, &stored, wanted);
+    }
+    if wanted.of.is_some() {
+        return Err(
+            Usage::new("--of chooses between the notebook's histograms", "add --method notebook").into()
+        );
     }
     let recording = stored.recording()?;
     let result = slab::histogram(&recording, wanted.bins.unwrap_or(BINS));

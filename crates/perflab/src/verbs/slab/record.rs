@@ -45,7 +45,7 @@ pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> 
     let (status, found) = recorded.carry_out(context, |_| ())?;
     let is_wanted = found.manifest()?.overhead.ticks < MOST_TICKS || wanted.plot.is_some();
     if is_root && is_wanted && found.monitors()?.iter().any(|monitor| monitor == "slabinfo") {
-        super::show::after_record(context, &found, wanted.plot.as_deref())?;
+        super::show::after_record(context, &found, wanted)?;
     } else if wanted.plot.is_some() {
         context.say("--plot: there is no series of caches to draw");
     }

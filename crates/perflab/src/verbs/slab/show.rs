@@ -1,19 +1,19 @@
 //! `perflab slab show`
 
-use std::path::Path;
-
-use perflab_analyze::slab::{self, ShowOptions};
+use perflab_analyze::slab::{self, GrowthOptions, ShowOptions};
 use perflab_archive::RunDir;
 use perflab_present::slab as present;
 use perflab_present::table::Format;
+use serde::Serialize;
 
 use super::output;
 use super::stored::{Stored, stored};
-use crate::arguments::slab::{Method, Order, Show};
+use crate::arguments::slab::{Method, Order, Record, Show};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Bars of the picture.
+/// Rows of the table, and bars of the picture, where no other number is wanted.
+const TOP: usize = 20;
 pub(super) const BARS: usize = 15;
 
 /// Totals and the worst caches of a run.
@@ -24,9 +24,12 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
     }
     let recording = stored.recording()?;
     let result = slab::show(&recording, &ShowOptions::default());
-    let order = order(wanted.by);
-    output::print(context, &result, || present::show_grid(&result, order, wanted.top, width(context)))?;
-    output::plot(context, wanted.plot.as_deref(), || present::show_figure(&result, order, BARS))?;
+    let order = order(wanted.by.unwrap_or_default());
+    let width = width(context, wanted.wide);
+    output::print(context, &result, || present::show_grid(&result, order, wanted.top.unwrap_or(TOP), width))?;
+    output::plot(context, wanted.plot.as_deref(), || {
+        present::show_figure(&result, order, wanted.top.unwrap_or(BARS))
+    })?;
     output::say_counts(context, &result.rows);
     if context.format == Format::Table && !context.quiet {
         footnotes(context);
@@ -34,12 +37,30 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// What a recording ends with: the ten worst, and the picture that was asked for.
-pub fn after_record(context: &Context, run: &RunDir, plot: Option<&Path>) -> anyhow::Result<()> {
+/// What a recording ends with, as one document.
+#[derive(Debug, Serialize)]
+struct Ending<'a> {
+    growth: &'a slab::Growth,
+    show: &'a slab::Show,
+}
+
+/// What a recording ends with: where the memory went, the ten that waste most, and the picture that was asked for.
+pub fn after_record(context: &Context, run: &RunDir, wanted: &Record) -> anyhow::Result<()> {
     let recording = Stored::read(run)?.recording()?;
     let result = slab::show(&recording, &ShowOptions::default());
-    output::print(context, &result, || present::show_grid(&result, slab::Order::Waste, 10, width(context)))?;
-    output::plot(context, plot, || present::stack_figure(&slab::stack(&recording, super::timeline::LAYERS)))?;
+    let growth = slab::growth(&recording, &GrowthOptions::default())?;
+    let width = width(context, wanted.wide);
+    output::print(context, &Ending { growth: &growth, show: &result }, || {
+        present::growth_grid(&growth, width)
+    })?;
+    // Of two tables of CSV none can be read.
+    if matches!(context.format, Format::Table | Format::Markdown) {
+        context.write("")?;
+        context.print(&present::show_grid(&result, slab::Order::Waste, 10, width))?;
+    }
+    output::plot(context, wanted.plot.as_deref(), || {
+        present::stack_figure(&slab::stack(&recording, super::timeline::LAYERS))
+    })?;
     output::say_counts(context, &result.rows);
     Ok(())
 }
@@ -49,11 +70,13 @@ fn footnotes(context: &Context) {
     context.say(format!("the notebook's names (in brackets the slabinfo tool's): {}", names.join("; ")));
 }
 
-/// What eighty columns have room for; files and pipes get everything.
-pub fn width(context: &Context) -> present::Width {
-    match context.width {
-        Some(columns) if columns < 150 && context.format == Format::Table => present::Width::Narrow,
-        _ => present::Width::Wide,
+/// What eighty columns have room for, unless the terminal has more or all is wanted; programs get everything.
+pub fn width(context: &Context, is_all_wanted: bool) -> present::Width {
+    let has_room = context.width.is_some_and(|columns| columns >= 150);
+    if is_all_wanted || has_room || context.format != Format::Table {
+        present::Width::Wide
+    } else {
+        present::Width::Narrow
     }
 }
 

@@ -2,8 +2,10 @@
 
 use perflab_analyze::slab::{Input, Recording, System};
 use perflab_archive::RunDir;
-use perflab_model::RunRecord;
 use perflab_model::series::{Series, Spans};
+use perflab_model::{Outcome, RunRecord};
+
+use crate::context::Context;
 
 /// A run's record and those of its series that tell of slabs.
 #[derive(Debug)]
@@ -30,6 +32,23 @@ impl Stored {
         Ok(Stored { record: run.record()?, slabinfo, series })
     }
 
+    /// Says which iterations did not end well: their slabs are those of something else than was wanted.
+    pub fn say_failures(&self, context: &Context) {
+        let id = self.record.manifest.id.as_str();
+        let bad = self.record.iterations.iter().filter(|iteration| iteration.outcome != Outcome::Ok);
+        let bad: Vec<_> = bad.collect();
+        let Some(first) = bad.first() else { return };
+        let why = match &first.outcome {
+            Outcome::Failed { reason } => reason.clone(),
+            Outcome::TimedOut { limit } => format!("stopped after {limit}"),
+            _ => "stopped by the user".into(),
+        };
+        let (count, all, slot) = (bad.len(), self.record.iterations.len(), first.slot);
+        context.say(format!(
+            "warning: {count} of {all} iterations of run {id} did not end well (slot {slot}: {why}); `perflab show {id} --output {slot}` prints what was said"
+        ));
+    }
+
     /// What the analysis is made of.
     pub fn input(&self) -> Input<'_> {
         let of = |name: &str| self.series.iter().find(|series| series.schema.monitor == name);
@@ -51,6 +70,8 @@ impl Stored {
 }
 
 /// The run that a selector names, read.
-pub fn stored(context: &crate::context::Context, run: &str) -> anyhow::Result<Stored> {
-    Stored::read(&crate::sides::one(&context.archive()?, run)?)
+pub fn stored(context: &Context, run: &str) -> anyhow::Result<Stored> {
+    let stored = Stored::read(&crate::sides::one(&context.archive()?, run)?)?;
+    stored.say_failures(context);
+    Ok(stored)
 }

@@ -36,7 +36,9 @@ fn snapshot(context: &Context, mut live: Live, wanted: &Top) -> anyhow::Result<E
     let recording = live.sample()?;
     let result = slab::show(&recording, &ShowOptions::default());
     let order = show::order(wanted.by);
-    output::print(context, &result, || present::show_grid(&result, order, usize::MAX, show::width(context)))?;
+    output::print(context, &result, || {
+        present::show_grid(&result, order, usize::MAX, show::width(context, false))
+    })?;
     output::plot(context, wanted.plot.as_deref(), || present::show_figure(&result, order, show::BARS))?;
     output::say_counts(context, &result.rows);
     Ok(Exit::Fine)

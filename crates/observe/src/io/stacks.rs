@@ -1,0 +1,116 @@
+//! Disks that lie upon others: a loop device on its file, RAID and device mapper on what sysfs calls their slaves. One read of
+//! theirs is seen twice, on them and on what lies below.
+//!
+//! Owns which sectors of which disks belong to such a device. Refuses to translate places: device mapper's tables and the
+//! stripes of RAID are no part of sysfs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use perflab_model::io::{Device, IoRecording, SECTOR, SectorRange, Stack};
+
+use super::files::{look, tell};
+use super::mounts::Mounts;
+use crate::Root;
+
+/// The stacks among some disks: those of which it is known what lies below.
+pub fn read_stacks(root: &Root, devices: &BTreeSet<Device>) -> Vec<Stack> {
+    let stack = |device: &Device| {
+        let folder = format!("/sys/dev/block/{device}");
+        let below = match root.read(&format!("{folder}/loop/backing_file")) {
+            Ok(file) if root.is_host() => ranges_of_file(Path::new(&file)),
+            Ok(_) => Vec::new(),
+            Err(_) => {
+                let slaves = root.list(&format!("{folder}/slaves"));
+                let ranges =
+                    slaves.iter().map(|name| range_of_slave(root, &format!("{folder}/slaves/{name}")));
+                ranges.collect::<Option<Vec<_>>>().unwrap_or_default()
+            }
+        };
+        (!below.is_empty()).then_some(Stack { device: *device, below })
+    };
+    devices.iter().filter_map(stack).collect()
+}
+
+/// All of a disk, or a partition's part of its disk, which is what requests name.
+fn range_of_slave(root: &Root, folder: &str) -> Option<SectorRange> {
+    let number = |name: &str| root.read(&format!("{folder}/{name}")).ok()?.parse::<u64>().ok();
+    let device = Device::parse(&root.read(&format!("{folder}/dev")).ok()?)?;
+    let sectors = number("size")?;
+    let Some(first) = number("start") else { return Some(SectorRange { disk: device, first: 0, sectors }) };
+    // A link leads to the partition's folder, which stands in its disk's.
+    let disk = Device::parse(&root.read(&format!("/sys/dev/block/{device}/../dev")).ok()?)?;
+    Some(SectorRange { disk, first, sectors })
+}
+
+/// Where a file lies on the disk that requests name.
+fn ranges_of_file(path: &Path) -> Vec<SectorRange> {
+    let mounts = Mounts::read();
+    let Some((file, mount)) = look(path).zip(mounts.under(path)) else { return Vec::new() };
+    let device = file.device;
+    let mut found = IoRecording { files: vec![file], ..IoRecording::default() };
+    // Where the extents of a btrfs lie takes more than asking the file.
+    tell(&mut found, mount);
+    let (disk, start) = found.told.disk(device);
+    let extents = found.files.iter().flat_map(|file| &file.extents);
+    let range = |from: u64, length: u64| SectorRange { disk, first: from / SECTOR, sectors: length / SECTOR };
+    extents.map(|extent| range(start + extent.physical, extent.length)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A tree as the kernel makes it: devices in folders of their own, partitions in their disk's, links to them.
+    fn tree(devices: &[(&str, &[(&str, &str)])], links: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let home = tempfile::tempdir().unwrap();
+        let place = |path: &str| home.path().join("sys").join(path);
+        for (folder, files) in devices {
+            fs::create_dir_all(place(folder)).unwrap();
+            files
+                .iter()
+                .for_each(|(name, text)| fs::write(place(folder).join(name), format!("{text}\n")).unwrap());
+        }
+        for (link, to) in links {
+            fs::create_dir_all(place(link).parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(place(to), place(link)).unwrap();
+        }
+        let root = Root(home.path().into());
+        (home, root)
+    }
+
+    #[test]
+    fn a_volume_on_a_raid_on_partitions_is_followed_by_its_slaves() {
+        let (_home, root) = tree(
+            &[
+                ("block/sda", &[("dev", "8:0"), ("size", "1000000")]),
+                ("block/sda/sda1", &[("dev", "8:1"), ("start", "63"), ("size", "500000")]),
+                ("block/sdb", &[("dev", "8:16"), ("size", "600000")]),
+                ("block/md0", &[("dev", "9:0"), ("size", "499000")]),
+                ("block/dm-0", &[("dev", "253:0"), ("size", "400000")]),
+            ],
+            &[
+                ("dev/block/8:0", "block/sda"),
+                ("dev/block/8:1", "block/sda/sda1"),
+                ("dev/block/8:16", "block/sdb"),
+                ("dev/block/9:0", "block/md0"),
+                ("dev/block/253:0", "block/dm-0"),
+                ("block/md0/slaves/sda1", "block/sda/sda1"),
+                ("block/md0/slaves/sdb", "block/sdb"),
+                ("block/dm-0/slaves/md0", "block/md0"),
+            ],
+        );
+        let [sda, sdb, md] = [Device::new(8, 0), Device::new(8, 16), Device::new(9, 0)];
+        let volume = Device::new(253, 0);
+        let range = |disk, first, sectors| SectorRange { disk, first, sectors };
+        let found = read_stacks(&root, &[sda, sdb, md, volume].into());
+        let expected = [
+            Stack { device: md, below: vec![range(sda, 63, 500_000), range(sdb, 0, 600_000)] },
+            Stack { device: volume, below: vec![range(md, 0, 499_000)] },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(read_stacks(&root, &[sda, Device::new(1, 1)].into()), []);
+    }
+}
