@@ -320,7 +320,8 @@ fn a_recording_holds_every_cache_root() {
     let began = manifest["anchor"]["monotonic"].as_u64().unwrap();
     let command_began = growth["phases"][0]["start"].as_u64().unwrap();
     assert!(command_began - began >= 200_000_000, "the system rests before the command");
-    let failed = laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "exit 3"]);
+    let failed =
+        laboratory.run(&["slab", "record", "--quiet-time", "0s", "--", "sh", "-c", "sleep 0.3; exit 3"]);
     assert_eq!(failed.code, Some(4), "{}", failed.err);
     for verb in ["show", "timeline", "histogram", "what-if"] {
         let said = laboratory.good(&["slab", verb, "@latest"]).err;
