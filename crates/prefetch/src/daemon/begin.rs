@@ -28,7 +28,10 @@ use crate::Store;
 pub fn run(settings: Settings, stop: &AtomicBool, say: Say) -> Result<(), DaemonError> {
     open_more_files();
     // What is swapped out answers late, and what the kernel was handing over then, nobody else can answer. A guard remains in any case.
-    let _ = lock_memory();
+    // Its threads become users: a limit would be theirs then, whatever the daemon may.
+    if rustix::process::getrlimit(Resource::Memlock).current.is_none() {
+        let _ = lock_memory();
+    }
     perflab_observe::io::check()?;
     let named = !settings.lists.only.is_empty();
     let ends = match TaskStats::listen() {
