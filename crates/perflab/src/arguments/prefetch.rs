@@ -258,6 +258,9 @@ const SOCKET: &str = "/run/perflab/prefetch.socket";
 /// `perflab prefetch status`
 #[derive(Debug, Args)]
 pub struct Status {
+    /// All programs, not only the twenty with the most read ahead, and the most starts (JSON always has all)
+    #[arg(long)]
+    pub all: bool,
     /// Where the daemon can be asked
     #[arg(long, value_name = "PATH", default_value = SOCKET)]
     pub socket: PathBuf,

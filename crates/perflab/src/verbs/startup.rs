@@ -6,6 +6,7 @@ mod subject;
 
 use clap::ValueEnum;
 use perflab_analyze::startup::Application;
+use perflab_conduct::{ConductError, Refusal};
 use perflab_model::RunRecord;
 
 use crate::arguments::startup::{Ahead, Caches, Startup};
@@ -28,6 +29,11 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         return Err(
             Usage::new(message, "as in `--prefetch none,reader --reader 'vmtouch -qt /opt/app'`").into()
         );
+    }
+    if !rustix::process::geteuid().is_root() && wanted.caches.iter().any(|caches| *caches != Caches::Warm) {
+        let what = "dropping caches before each start needs root".into();
+        let hint = "measure as root, or warm starts with `--caches warm`".into();
+        return Err(ConductError::Refused(vec![Refusal { what, hint }]).into());
     }
     if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
         subject.teach(context, &perflab_prefetch::Store::locate(None), wanted.fine)?;

@@ -433,3 +433,19 @@ fn a_warm_start_is_warm() {
         assert!(resident >= 1000 * 4096 && read < 100 * 4096, "{document}");
     }
 }
+
+#[test]
+fn cold_starts_without_root_are_refused_before_any_root() {
+    if !is_root() {
+        return skip(
+            "cold_starts_without_root_are_refused_before_any_root",
+            "becoming another user needs root",
+        );
+    }
+    let home = tempfile::tempdir().unwrap();
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups", env!("CARGO_BIN_EXE_perflab")];
+    let mut command = std::process::Command::new("setpriv");
+    command.args(user).args(["startup", "--", "true"]).env("HOME", home.path());
+    let said = command.output().unwrap();
+    assert_eq!(said.status.code(), Some(3), "{}", String::from_utf8_lossy(&said.stderr));
+}

@@ -1,11 +1,14 @@
 //! `perflab prefetch status`
 
+use std::cmp::Reverse;
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::{Bytes, Nanos};
 use perflab_prefetch::Store;
 use perflab_prefetch::daemon::{self, Program, Standing, Status};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
 
 use crate::arguments::prefetch;
 use crate::context::Context;
@@ -31,7 +34,7 @@ pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> an
             Status { programs: daemon::saved(store), ..Status::default() }
         }
     };
-    context.print(&grid(&status))?;
+    context.print(&grid(&status, shown(context, &status, wanted.all)))?;
     Ok(Exit::Fine)
 }
 
@@ -65,7 +68,22 @@ fn say(context: &Context, status: &Status) {
     }
 }
 
-fn grid(status: &Status) -> Grid {
+/// Programs that are listed where not all are asked for.
+const LISTED: usize = 20;
+
+/// Those for which most was read ahead, then those with most starts; all where they are asked for, or a tool reads them.
+fn shown<'a>(context: &Context, status: &'a Status, all: bool) -> Vec<(&'a PathBuf, &'a Program)> {
+    let mut programs: Vec<_> = status.programs.iter().collect();
+    if all || context.format == Format::Json || programs.len() <= LISTED {
+        return programs;
+    }
+    programs.sort_by_key(|(_, program)| Reverse((program.ahead.bytes, program.starts)));
+    context.say(format!("{LISTED} of {} programs; `--all` lists the rest", programs.len()));
+    programs.truncate(LISTED);
+    programs
+}
+
+fn grid(status: &Status, programs: Vec<(&PathBuf, &Program)>) -> Grid {
     let (without, with) = match status.delays {
         true => ("waited without", "with"),
         false => ("read without", "with"),
@@ -73,7 +91,7 @@ fn grid(status: &Status) -> Grid {
     let numbers = ["starts", "learnt", "ahead", "warm", "asked for", without, with].map(Column::right);
     let titles = [Column::left("program"), Column::left("stands")].into_iter().chain(numbers);
     let mut grid = Grid::new(titles.chain([Column::left("why")]));
-    for (path, program) in &status.programs {
+    for (path, program) in programs {
         let [without, with] = program.gain(status.delays).map(|cost| cell(cost, status.delays));
         grid.add([
             path.display().to_string().into(),
