@@ -324,6 +324,11 @@ impl Thread {
             self.state.flags |= FLAG_UNBALANCED;
         }
         self.frames.truncate(at);
+        // A span's end does not say that operations without a stack pointer ended: their ends are yet to come.
+        if matches!(ended.what, Opened::Span(_)) {
+            let counts = |frame: &&Frame| matches!(frame.what, Opened::Nested(_)) && frame.stack.is_none();
+            self.frames.extend(inner.iter().filter(counts));
+        }
         match ended.what {
             Opened::Operation(_) => self.state.close_record(ns),
             Opened::Span(_) => self.state.leave(ns),
