@@ -107,11 +107,16 @@ impl Hub {
     /// # Errors
     /// The kernel refuses to wait.
     pub fn wait(&mut self, until: Nanos) -> io::Result<Vec<Heard>> {
-        self.resume();
+        self.wait_by(&monotonic_now, until)
+    }
+
+    /// As [`Hub::wait`], by a clock that tests turn.
+    fn wait_by(&mut self, clock: &dyn Fn() -> Nanos, until: Nanos) -> io::Result<Vec<Heard>> {
+        self.resume(clock());
         let mut heard = std::mem::take(&mut self.dying);
         let mut ready = [const { MaybeUninit::<epoll::Event>::uninit() }; 256];
         let most = if self.paused.is_empty() { u64::MAX } else { PAUSE.0 };
-        let left = if heard.is_empty() { until.since(monotonic_now()).0.min(most) } else { 0 };
+        let left = if heard.is_empty() { until.since(clock()).0.min(most) } else { 0 };
         let timeout = Timespec::try_from(Duration::from_nanos(left)).ok();
         let (ready, _) = match epoll::wait(&self.epoll, &mut ready, timeout.as_ref()) {
             Ok(ready) => ready,
@@ -121,20 +126,23 @@ impl Hub {
         let ready: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
         for data in ready {
             let index = (data >> 1) as usize;
-            if data & 1 == Interest::Write as u64 { self.flush(index) } else { self.read(index, &mut heard) }
+            if data & 1 == Interest::Write as u64 {
+                self.flush(index)
+            } else {
+                self.read(index, clock(), &mut heard)
+            }
         }
         heard.append(&mut self.dying);
         Ok(heard)
     }
 
-    fn read(&mut self, index: usize, heard: &mut Vec<Heard>) {
+    fn read(&mut self, index: usize, now: Nanos, heard: &mut Vec<Heard>) {
         let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { return };
-        let now = monotonic_now();
         let (reports, end) = link.read(now, &mut self.buffer);
         heard.extend(reports.into_iter().map(|report| Heard { link: index, at: now, said: Ok(report) }));
         match end {
             Some(reason) => self.bury(index, reason),
-            None if link.allowance(now) == 0 => {
+            None if !link.may_be_heard(now) => {
                 let _ = epoll::delete(&self.epoll, &link.reading);
                 self.paused.insert(index);
             }
@@ -143,15 +151,14 @@ impl Hub {
     }
 
     /// Listens again to those that had sent too much, and may send again.
-    fn resume(&mut self) {
-        let now = monotonic_now();
+    fn resume(&mut self, now: Nanos) {
         for index in std::mem::take(&mut self.paused) {
             let Some(link) = self.links.get_mut(index).and_then(Option::as_mut) else { continue };
-            if link.allowance(now) == 0 {
-                self.paused.insert(index);
-            } else {
+            if link.may_be_heard(now) {
                 let wanted = data(index, Interest::Read);
                 let _ = epoll::add(&self.epoll, &link.reading, wanted, epoll::EventFlags::IN);
+            } else {
+                self.paused.insert(index);
             }
         }
     }
@@ -179,4 +186,59 @@ impl Hub {
 
 fn data(index: usize, interest: Interest) -> epoll::EventData {
     epoll::EventData::new_u64((index as u64) << 1 | interest as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use perflab_model::{Event, What};
+
+    use super::*;
+    use crate::protocol::{encode, greeting};
+
+    /// What is heard of a target that always has more to say, in so many seconds of a clock that goes on by a
+    /// millisecond with each wait; in bytes.
+    fn heard_in(seconds: u64) -> u64 {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let text = "x".repeat(60_000);
+        let output = What::Output { slot: None, name: "out".into(), text };
+        let frame = encode(&Report::Event(Event::new(Nanos(0), output))).unwrap();
+        let mut said = greeting();
+        let mut hub = Hub::new().unwrap();
+        hub.add(Channel::both_ways("endless", ours).unwrap()).unwrap();
+        let clock = Cell::new(Nanos(1_000_000_000));
+        let mut bytes = 0;
+        for _ in 0..seconds * 1000 {
+            loop {
+                match theirs.write(&said) {
+                    Ok(length) => drop(said.drain(..length)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) => panic!("{error}"),
+                }
+                if said.is_empty() {
+                    said.extend_from_slice(&frame);
+                }
+            }
+            let now = clock.get();
+            let heard = hub.wait_by(&|| now, now).unwrap();
+            bytes +=
+                heard.iter().map(|one| one.said.as_ref().map(|_| frame.len() as u64).unwrap()).sum::<u64>();
+            clock.set(Nanos(now.0 + 1_000_000));
+        }
+        bytes
+    }
+
+    #[test]
+    fn who_sends_endlessly_is_heard_at_the_promised_rate() {
+        let (four, ten) = (heard_in(4), heard_in(10));
+        // All of it may come at once, and then what is earned.
+        let most = link::BURST + 10 * link::RATE;
+        assert!(ten <= most, "{ten} bytes in 10 s, and at most {most} are promised");
+        let (six, earned) = (ten - four, 6 * link::RATE);
+        assert!(six <= earned + TURN as u64 && six > earned / 2, "{six} bytes in 6 s");
+    }
 }

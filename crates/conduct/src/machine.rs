@@ -17,11 +17,13 @@
 //! | [`vsock`] | the other way to its agent |
 //! | `qmp`, `pin` | asking QEMU, and putting its processors where they belong |
 //! | [`launch`] | processes that end with their parent |
+//! | [`console`] | what it printed, within bounds |
 //! | [`running`] | which guests there are |
 
 pub mod accelerator;
 pub mod boot;
 mod command_line;
+pub mod console;
 pub mod description;
 pub mod guest;
 pub mod launch;

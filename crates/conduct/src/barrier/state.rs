@@ -122,6 +122,11 @@ impl Barrier {
         self.stages.get(self.stage).map(|stage| stage.point)
     }
 
+    /// Whether the run is being ended before its time.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
     /// Who has not come yet.
     pub fn awaited(&self) -> Vec<usize> {
         self.having(|member| member == Member::Coming)

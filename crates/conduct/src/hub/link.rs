@@ -10,9 +10,10 @@ use crate::Channel;
 use crate::protocol::{Decoder, Greeter, Order, Report, encode, greeting};
 
 /// What an agent may send in a second, in bytes: ten times what all monitors give at their fastest.
-const RATE: u64 = 16 << 20;
+pub(super) const RATE: u64 = 16 << 20;
 /// What it may send at once: the output of a talkative workload.
-const BURST: u64 = 64 << 20;
+pub(super) const BURST: u64 = 64 << 20;
+const _: () = assert!(BURST >= TURN as u64, "nobody would ever be heard");
 /// What is read at a time, so that nobody keeps the others waiting.
 pub(super) const TURN: usize = 1 << 18;
 /// Orders are small and few: more than this unsent means that nobody takes them.
@@ -84,10 +85,11 @@ impl Link {
 
     /// Reads one turn: the reports in it, and the reason why there will be no more, if so.
     pub(super) fn read(&mut self, now: Nanos, buffer: &mut [u8]) -> (Vec<Report>, Option<String>) {
-        self.allowance(now);
         match rustix::io::read(&self.reading, &mut *buffer) {
             Ok(0) => (Vec::new(), Some(ENDED.into())),
             Ok(length) => {
+                self.earn(now);
+                // Never below nothing: who may be heard has a whole turn, and more is not read.
                 self.allowance = self.allowance.saturating_sub(length as u64);
                 self.understand(buffer.get(..length).unwrap_or_default())
             }
@@ -116,13 +118,18 @@ impl Link {
         }
     }
 
-    /// How many bytes it may send now.
-    pub(super) fn allowance(&mut self, now: Nanos) -> u64 {
+    /// Whether it may be heard now: only with a whole turn to spend, so that what is read is always paid for.
+    pub(super) fn may_be_heard(&mut self, now: Nanos) -> bool {
+        self.earn(now);
+        self.allowance >= TURN as u64
+    }
+
+    fn earn(&mut self, now: Nanos) {
         let earned = u128::from(now.since(self.counted).0) * u128::from(RATE) / 1_000_000_000;
         if earned > 0 {
-            self.allowance = self.allowance.saturating_add(earned as u64).min(BURST);
+            let earned = u64::try_from(earned).unwrap_or(u64::MAX);
+            self.allowance = self.allowance.saturating_add(earned).min(BURST);
             self.counted = now;
         }
-        self.allowance
     }
 }

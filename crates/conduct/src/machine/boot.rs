@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
 use super::command_line::{self, Places, Sharing};
+use super::console::{ConsoleBound, read_end};
 use super::launch::{self, Manner};
 use super::memory::Need;
 use super::qmp::Monitor;
@@ -136,6 +137,7 @@ fn start(
         _ => None,
     };
     let console = log("console.log");
+    let bound = ConsoleBound::watch(console.clone());
     let cid = vsock.as_ref().map(|vsock| vsock.cid);
     let places = Places { private: folder.path(), console: &console, cid };
     let arguments = command_line::arguments(machine, chosen.accelerator, sharing, &places);
@@ -152,8 +154,17 @@ fn start(
         }
     };
     let note = note(machine, chosen, &folder, qemu.id(), &console, around.stays);
-    let guest =
-        Guest { note, chosen: chosen.clone(), qemu, server, lock, folder: Some(folder), control, vsock };
+    let guest = Guest {
+        note,
+        chosen: chosen.clone(),
+        qemu,
+        server,
+        lock,
+        folder: Some(folder),
+        control,
+        vsock,
+        bound,
+    };
     Ok((guest.noted()?, need))
 }
 
@@ -296,19 +307,27 @@ fn ready(
     let name = guest.name().to_owned();
     let console = guest.console().to_owned();
     let mut looked = Instant::now();
-    while !heard(&guest.control) {
+    let mut gave_up = None;
+    let go_on = || {
+        let mut starving = None;
         if looked.elapsed() > LOOK {
-            starved().map_or(Ok(()), Err)?;
+            starving = starved();
             looked = Instant::now();
         }
         if stop.asked() {
-            return Err(MachineError::Stopped { name });
+            gave_up = Some(MachineError::Stopped { name: name.clone() });
+        } else if starving.is_some() {
+            gave_up = starving;
+        } else if deadline.over() {
+            gave_up = Some(deadline.missed(&name, &console));
         }
-        if deadline.over() {
-            return Err(deadline.missed(&name, &console));
-        }
+        gave_up.is_none()
+    };
+    let said = Said::read(&mut Patient { stream: &guest.control, go_on });
+    if let Some(reason) = gave_up {
+        return Err(reason);
     }
-    match Said::read(&mut guest.control) {
+    match said {
         Ok(Some(Said::Ready)) => Ok(()),
         Ok(Some(Said::Failed(reason))) => Err(MachineError::Failed { name, reason }),
         other => {
@@ -325,6 +344,25 @@ fn ready(
     }
 }
 
+/// A stream that is read for as long as somebody wants: what comes in parts, or not at all, is given up when asked.
+struct Patient<'a, F> {
+    stream: &'a UnixStream,
+    /// Asked many times a second.
+    go_on: F,
+}
+
+impl<F: FnMut() -> bool> io::Read for Patient<'_, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while (self.go_on)() {
+            // What can be read is read without waiting.
+            if heard(self.stream) {
+                return io::Read::read(&mut self.stream, buffer);
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
 /// Whether there is something to read, or the end; waits a little.
 fn heard(control: &UnixStream) -> bool {
     let mut polled = [PollFd::new(control, PollFlags::IN)];
@@ -334,10 +372,9 @@ fn heard(control: &UnixStream) -> bool {
 
 /// The last lines of a log as inert text, what a guest prints must not steer the user's terminal; a panic's own line
 /// first, where the trace that follows it is longer.
-pub(super) fn words(log: &Path, lines: usize) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let tail = text.get(text.len().saturating_sub(LAST_WORDS)..).unwrap_or_default();
-    let text = String::from_utf8_lossy(tail);
+pub fn words(log: &Path, lines: usize) -> String {
+    let tail = read_end(log, LAST_WORDS);
+    let text = String::from_utf8_lossy(&tail);
     let shown = |line: &str| format!("  {}", inert(line.trim_end_matches('\r')));
     let all: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let first = all.len().saturating_sub(lines);
@@ -351,3 +388,33 @@ pub(super) fn words(log: &Path, lines: usize) -> String {
 const NOTHING: &str = "  (nothing)";
 /// Bytes of a log that may hold its last words.
 const LAST_WORDS: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_frame_is_not_waited_for_longer_than_wanted() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(&[0, 5]).unwrap();
+        let mut left = 3;
+        let go_on = || {
+            left -= 1;
+            left > 0
+        };
+        let given_up = Said::read(&mut Patient { stream: &ours, go_on }).unwrap_err();
+        assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);
+        // Its rest makes it whole, however small its parts are.
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let writer = std::thread::spawn(move || {
+            for byte in [0, 0, 0, 0, 0] {
+                theirs.write_all(&[byte]).unwrap();
+            }
+        });
+        let said = Said::read(&mut Patient { stream: &ours, go_on: || true }).unwrap();
+        assert_eq!(said, Some(Said::Ready));
+        writer.join().unwrap();
+    }
+}

@@ -6,6 +6,7 @@ use std::process::{Child, ExitStatus};
 
 use tempfile::TempDir;
 
+use super::console::ConsoleBound;
 use super::running::Note;
 use super::vsock::Vsock;
 use super::{Chosen, MachineError};
@@ -26,6 +27,8 @@ pub struct Guest {
     pub(super) folder: Option<TempDir>,
     pub(super) control: UnixStream,
     pub(super) vsock: Option<Vsock>,
+    #[expect(dead_code, reason = "held, not read: the console is bounded as long as it is there")]
+    pub(super) bound: ConsoleBound,
 }
 
 impl Guest {

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use perflab_model::Bytes;
 
+use super::console::read_end;
 use super::{Machine, MachineError};
 use crate::inert::inert;
 
 /// What a kernel prints when its first file system, or its first process, finds no room.
 const MARKS: &[&str] = &["Initramfs unpacking failed", "Out of memory", "deadlocked on memory"];
+/// What a console holds of a boot, in bytes of its end.
+const BOOT_LOG: usize = 1 << 20;
 const MIB: u64 = 1 << 20;
 
 /// What a guest needs to begin.
@@ -53,7 +56,7 @@ impl Need {
 
     /// The error of a machine whose console says that its memory did not suffice; none where it does not say so.
     pub(super) fn told(self, machine: &Machine, console: &Path) -> Option<MachineError> {
-        let text = fs::read(console).unwrap_or_default();
+        let text = read_end(console, BOOT_LOG);
         let text = String::from_utf8_lossy(&text);
         let line = text.lines().find(|line| MARKS.iter().any(|mark| line.contains(mark)))?;
         let line: String = inert(line).chars().take(200).collect();

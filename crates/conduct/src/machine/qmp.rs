@@ -12,6 +12,9 @@ use super::MachineError;
 /// A healthy QEMU answers within milliseconds, a starved one takes its time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Bytes of an answer: more processors than anybody has fit into it.
+const LONGEST_LINE: u64 = 4 << 20;
+
 /// A connection to it.
 #[derive(Debug)]
 pub(super) struct Monitor {
@@ -60,7 +63,9 @@ impl Monitor {
 
     fn line(&mut self) -> Result<Value, MachineError> {
         let mut text = String::new();
-        self.stream.read_line(&mut text).map_err(|error| self.trouble(&error.to_string()))?;
+        let mut bounded = std::io::Read::take(&mut self.stream, LONGEST_LINE);
+        let read = bounded.read_line(&mut text);
+        read.map_err(|error| self.trouble(&error.to_string()))?;
         serde_json::from_str(&text).map_err(|_| self.trouble("it hung up"))
     }
 

@@ -11,6 +11,7 @@ use super::{Place, Started};
 use crate::init::Work;
 use crate::kernel;
 use crate::machine::boot::Surroundings;
+use crate::machine::console::read_end;
 use crate::machine::{Disk, Guest, Machine, MachineError, Node, RootKind, Wish, boot};
 use crate::{Host, Stop};
 
@@ -31,8 +32,7 @@ impl Place for Running {
         let Some(guest) = self.guest.take() else { return String::new() };
         let console = guest.console().to_owned();
         drop(guest);
-        let mut text = fs::read(console).unwrap_or_default();
-        text.drain(..text.len().saturating_sub(MOST));
+        let text = read_end(&console, MOST);
         format!("{}\n{}", self.how, String::from_utf8_lossy(&text))
     }
 }
@@ -44,7 +44,10 @@ pub(super) fn start(
     host: &Host,
     stop: &Stop,
 ) -> Result<Started, MachineError> {
-    let logs = TempDir::new().map_err(MachineError::file("the temporary directory"))?;
+    let logs = tempfile::Builder::new()
+        .prefix("perflab-guest-")
+        .tempdir()
+        .map_err(MachineError::file("the temporary directory"))?;
     let machine = described(name, target)?;
     let around =
         Surroundings { perflab: &host.perflab, logs: logs.path(), work: Work::Agent, stays: false, stop };

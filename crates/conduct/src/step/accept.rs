@@ -15,6 +15,9 @@ const COLUMNS: usize = 4096;
 /// Characters of the name of an output.
 const NAME: usize = 64;
 
+/// Characters of a warning, and of its advice.
+const SENTENCE: usize = 2000;
+
 /// What becomes of an event.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -62,6 +65,7 @@ impl Ear<'_> {
                 self.open_at(slot)?;
                 hold(What::Output { slot: Some(slot), name: label(&name), text: inert(&text) })
             }
+            What::Output { slot: None, text, .. } if !mate.may_print(text.len()) => Verdict::Drop,
             What::Output { slot: None, name, text } => {
                 pass(What::Output { slot: None, name: label(&name), text: inert(&text) })
             }
@@ -75,9 +79,10 @@ impl Ear<'_> {
             What::SettingUndone { setting, to } => {
                 pass(What::SettingUndone { setting: inert(&setting), to: inert(&to) })
             }
+            What::Warning { .. } if !mate.may_warn() => Verdict::Drop,
             What::Warning { message, advice } => {
-                let message = format!("{}: {}", mate.name, inert(&message));
-                pass(What::Warning { message, advice: inert(&advice) })
+                let message = format!("{}: {}", mate.name, sentence(&message));
+                pass(What::Warning { message, advice: sentence(&advice) })
             }
             What::Stacks(mut batch) => {
                 self.open_at(batch.slot)?;
@@ -120,8 +125,7 @@ impl Ear<'_> {
         let metric = known.into_iter().find(|metric| metric.name == sample.metric);
         let metric =
             metric.ok_or_else(|| format!("it measured {:?}, which is not in the plan", sample.metric))?;
-        let twice = |event: &Event| matches!(&event.what, What::Sample(old) if old.metric == sample.metric);
-        if open.slot.warmup || open.told(self.target).iter().any(twice) {
+        if open.slot.warmup || open.has_told(self.target, &metric.name) {
             return Err(format!("it told of {} once too often", metric.name));
         }
         Ok(Sample {
@@ -203,6 +207,11 @@ fn inert_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
         }
         other => other,
     }
+}
+
+/// A warning, or advice: never longer than what somebody reads.
+fn sentence(text: &str) -> String {
+    inert(text).chars().take(SENTENCE).collect()
 }
 
 fn label(name: &str) -> String {

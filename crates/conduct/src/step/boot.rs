@@ -11,10 +11,11 @@ use super::accept::{Ear, Verdict, inert_hello};
 use super::course::Course;
 use super::crew::Crew;
 use super::mate::Mate;
-use super::open::Open;
+use super::open::{Open, memory_of};
 use crate::barrier::{Action, Barrier, Input, Limits, Loss, Point, stages};
 use crate::hub::Heard;
 use crate::inert::inert;
+use crate::machine::console::find_panic;
 use crate::protocol::{Order, Report};
 use crate::{ConductError, Refusal};
 
@@ -35,12 +36,19 @@ const LEAD: Nanos = Nanos(4_000_000);
 /// and for each further target, which may have to share a CPU with the others.
 const LEAD_EACH: Nanos = Nanos(1_000_000);
 
+/// What a target may tell before the run begins, in bytes of memory: it is held until then.
+const EARLY: usize = 16 << 20;
+/// A longer way than this to a target is no reason to hold up all the others.
+const LONGEST_LEAD: Nanos = Nanos(2_000_000_000);
+
 /// One boot.
 pub(super) struct Boot<'c, 'a> {
     course: &'c mut Course<'a>,
     crew: Crew,
     barrier: Barrier,
     open: Option<Open>,
+    /// Slots that were not come to yet.
+    ahead: VecDeque<(u32, Slot)>,
     refused: Vec<Refusal>,
     last: bool,
     over: bool,
@@ -66,6 +74,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         let mut crew = Crew::start(&manifest.study, course.host, course.stop, &|all| course.standing(all))?;
         crew.all_do(Doing::Prepares);
         let count = crew.mates.len();
+        let ahead = slots.iter().copied().collect();
         let slots: Vec<(u32, Slot, Vec<usize>)> =
             slots.into_iter().map(|(index, slot)| (index, slot, course.part(&slot, count))).collect();
         let rules = &manifest.study.run;
@@ -75,7 +84,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         let barrier = Barrier::new(stages, count, rules.on_lost_target, ENDING);
         let shown = Shown::default();
         let mut boot =
-            Boot { course, crew, barrier, open: None, refused: Vec::new(), last, over: false, shown };
+            Boot { course, crew, barrier, open: None, ahead, refused: Vec::new(), last, over: false, shown };
         boot.greet()?;
         Ok(boot)
     }
@@ -198,9 +207,21 @@ impl<'c, 'a> Boot<'c, 'a> {
         let ear = Ear { manifest, target, open: self.open.as_ref(), begun, now };
         match ear.judge(mate, event) {
             Ok(Verdict::Hold(event)) => {
-                self.open.iter_mut().for_each(|open| open.hold(target, event.clone()))
+                let held = self.open.as_mut().map_or(Ok(()), |open| open.hold(target, event));
+                if let Err(reason) = held {
+                    self.lose(target, reason)?;
+                }
             }
-            Ok(Verdict::Pass(event)) => self.course.tell(event)?,
+            Ok(Verdict::Pass(event)) => {
+                if !self.course.has_begun() {
+                    mate.early = mate.early.saturating_add(memory_of(&event));
+                    if mate.early > EARLY {
+                        let reason = format!("it told more than {EARLY} bytes before the run began");
+                        return self.lose(target, reason);
+                    }
+                }
+                self.course.tell(event)?
+            }
             Ok(Verdict::Cost(cost)) => self.course.add_cost(cost),
             Ok(Verdict::Drop) => {}
             Err(reason) => self.lose(target, reason)?,
@@ -214,7 +235,7 @@ impl<'c, 'a> Boot<'c, 'a> {
         while let Some(action) = todo.pop_front() {
             match action {
                 Action::Go { who, point } => {
-                    if let Some(input) = self.go(&who, point)? {
+                    for input in self.go(&who, point)? {
                         todo.extend(self.barrier.take(monotonic_now(), input));
                     }
                 }
@@ -237,26 +258,48 @@ impl<'c, 'a> Boot<'c, 'a> {
             return Ok(());
         }
         let words = self.crew.bury(target, reason);
+        let is_guest = self.crew.mates.get(target).is_some_and(|mate| mate.kind == "vm");
+        let panicked = find_panic(&words)
+            .filter(|_| is_guest)
+            .map(|line| format!("the guest's kernel panicked: {line}"));
+        let reason = panicked.as_deref().unwrap_or(reason);
         if let Some(open) = &mut self.open {
             open.lose(target, reason);
         }
+        self.say_dropped(target)?;
         self.course.lost(target, &self.name(target), reason)?;
         self.course.words(target, words)
+    }
+
+    /// Says what was dropped of what a target said.
+    fn say_dropped(&mut self, target: usize) -> Result<(), ConductError> {
+        let dropped = self.crew.mates.get(target).and_then(Mate::dropped);
+        let Some(message) = dropped else { return Ok(()) };
+        self.course.told(target, What::Warning { message, advice: "look into the target itself".into() })
     }
 
     fn name(&self, target: usize) -> String {
         self.crew.mates.get(target).map(|mate| mate.name.clone()).unwrap_or_default()
     }
 
-    /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop.
-    fn go(&mut self, who: &[usize], point: Point) -> Result<Option<Input>, ConductError> {
+    /// Sends these targets on to a point. Gives what that makes the barrier hear: a wish to stop, or
+    /// that they are there already because there is nothing to do.
+    fn go(&mut self, who: &[usize], point: Point) -> Result<Vec<Input>, ConductError> {
         self.crew.does(who, towards(point));
         match point {
             Point::First => self.enrol(who),
             Point::Before(index) => return self.ready(who, index),
+            Point::After(_) if self.open.as_ref().is_some_and(Open::is_lacking) => {
+                let now = monotonic_now();
+                self.open.iter_mut().for_each(|open| open.released(now));
+                return Ok(arrived(who, point));
+            }
             Point::After(index) => self.release(who, index)?,
             Point::Last => {
                 self.close()?;
+                if !self.barrier.is_stopping() {
+                    self.pass_over(None)?;
+                }
                 self.course.phase(Phase::Undo)?;
                 who.iter().for_each(|target| self.crew.send(*target, &Order::Undo));
             }
@@ -267,7 +310,7 @@ impl<'c, 'a> Boot<'c, 'a> {
                 who.iter().for_each(|target| self.crew.send(*target, &Order::Leave));
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
     fn enrol(&mut self, who: &[usize]) {
@@ -278,18 +321,54 @@ impl<'c, 'a> Boot<'c, 'a> {
         }
     }
 
-    fn ready(&mut self, who: &[usize], index: u32) -> Result<Option<Input>, ConductError> {
+    fn ready(&mut self, who: &[usize], index: u32) -> Result<Vec<Input>, ConductError> {
         self.close()?;
         self.begin_course()?;
-        let Some(slot) = self.course.slot(index) else { return Ok(Some(Input::Stop)) };
+        self.pass_over(Some(index))?;
+        let Some(slot) = self.course.slot(index) else { return Ok(vec![Input::Stop]) };
         if self.course.must_stop()? || self.course.has_enough(index)? {
-            return Ok(Some(Input::Stop));
+            return Ok(vec![Input::Stop]);
+        }
+        if let Some(why) = self.lacks(who, &slot) {
+            self.open = Some(Open::lacking(index, slot, who.to_vec(), why));
+            return Ok(arrived(who, Point::Before(index)));
         }
         self.course.enter(&slot)?;
         self.open = Some(Open::new(index, slot, who.to_vec()));
         let order = Order::Ready { index, slot };
         who.iter().for_each(|target| self.crew.send(*target, &order));
-        Ok(None)
+        Ok(Vec::new())
+    }
+
+    /// Tells the slots before `until` that the barrier has passed over, for nobody who belongs to them is left.
+    fn pass_over(&mut self, until: Option<u32>) -> Result<(), ConductError> {
+        while let Some((index, slot)) = self.ahead.pop_front().filter(|(index, _)| Some(*index) != until) {
+            if let Some(why) = self.lacks(&[], &slot) {
+                let who = self.course.part(&slot, self.crew.mates.len());
+                let mut open = Open::lacking(index, slot, who, why);
+                open.released(monotonic_now());
+                self.open = Some(open);
+                self.close()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the slot's level cannot be met by those who are left; none where it can, or where no level says how many.
+    fn lacks(&self, who: &[usize], slot: &Slot) -> Option<String> {
+        let (factor, level) = self.course.company(slot)?;
+        let wanted = self.course.part(slot, self.crew.mates.len());
+        let missing: Vec<String> = wanted
+            .into_iter()
+            .filter(|target| !who.contains(target))
+            .map(|target| self.name(target))
+            .collect();
+        let were = match missing.as_slice() {
+            [] => return None,
+            [one] => format!("{one} was"),
+            several => format!("{} were", several.join(", ")),
+        };
+        Some(format!("not begun: {were} lost before, and `{factor}={level}` cannot be met"))
     }
 
     /// The run begins when every target is prepared; a later boot only says what is new.
@@ -310,7 +389,8 @@ impl<'c, 'a> Boot<'c, 'a> {
     fn release(&mut self, who: &[usize], index: u32) -> Result<(), ConductError> {
         self.synchronise(who)?;
         let trips = who.iter().filter_map(|target| self.crew.mates.get(*target)).map(|mate| mate.longest.0);
-        let lead = LEAD.0 + who.len() as u64 * LEAD_EACH.0 + 4 * trips.max().unwrap_or(0);
+        let lead =
+            LEAD.0 + who.len() as u64 * LEAD_EACH.0 + (4 * trips.max().unwrap_or(0)).min(LONGEST_LEAD.0);
         let start = Nanos(monotonic_now().0 + lead);
         for target in who {
             let Some(mate) = self.crew.mates.get(*target) else { continue };
@@ -339,6 +419,7 @@ impl<'c, 'a> Boot<'c, 'a> {
     fn farewell(mut self) -> Result<(), ConductError> {
         self.close()?;
         for (target, words) in self.crew.dismiss() {
+            self.say_dropped(target)?;
             self.course.words(target, words)?;
         }
         if self.refused.is_empty() {
@@ -346,6 +427,11 @@ impl<'c, 'a> Boot<'c, 'a> {
         }
         Err(ConductError::Refused(std::mem::take(&mut self.refused)))
     }
+}
+
+/// They all have come.
+fn arrived(who: &[usize], point: Point) -> Vec<Input> {
+    who.iter().map(|target| Input::Reached { target: *target, point }).collect()
 }
 
 /// What a target does on its way to a point,

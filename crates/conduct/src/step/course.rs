@@ -181,13 +181,19 @@ impl Course<'_> {
         self.phase(Phase::Apply)
     }
 
+    /// The factor over targets and its level in a slot, if the study has one.
+    pub(super) fn company(&self, slot: &Slot) -> Option<(&str, &str)> {
+        let levels = &self.manifest.plan.case(slot.case)?.levels;
+        let counts = |name: &str| {
+            let factor = self.manifest.study.factor.get(name);
+            factor.is_some_and(|factor| factor.kind == FactorKind::Targets)
+        };
+        levels.iter().map(|(name, level)| (name.as_str(), level.as_str())).find(|(name, _)| counts(name))
+    }
+
     /// Which of `count` targets take part in a slot: as many as its level of a factor over targets says.
     pub(super) fn part(&self, slot: &Slot, count: usize) -> Vec<usize> {
-        let levels = self.manifest.plan.case(slot.case).map(|case| &case.levels);
-        let number = levels.into_iter().flatten().find_map(|(name, level)| {
-            let factor = self.manifest.study.factor.get(name);
-            factor.filter(|factor| factor.kind == FactorKind::Targets).and_then(|_| level.parse().ok())
-        });
+        let number: Option<usize> = self.company(slot).and_then(|(_, level)| level.parse().ok());
         (0..number.unwrap_or(count).min(count)).collect()
     }
 

@@ -14,6 +14,11 @@ use crate::protocol::Hello;
 /// How often a target is asked for the time.
 const EVERY: Nanos = Nanos(1_000_000_000);
 
+/// Warnings of a target that are passed on, from its start to its end; the others are counted.
+pub(super) const WARNINGS: u64 = 100;
+/// What it may print outside of iterations, in bytes; the rest is counted.
+pub(super) const PRINTED: u64 = 4 << 20;
+
 /// A target.
 #[derive(Debug)]
 pub(super) struct Mate {
@@ -26,6 +31,10 @@ pub(super) struct Mate {
     /// Each monitor that it has opened: its columns, and the rows of the last tick that was told whole.
     pub(super) series: HashMap<String, (usize, usize)>,
     pub(super) lost: Option<String>,
+    warnings: u64,
+    printed: u64,
+    /// What it told before the run began, in bytes of memory.
+    pub(super) early: usize,
     /// The last question for the time: its number, when it was sent, whether it was answered.
     asked: Option<Question>,
     pub(super) longest: Nanos,
@@ -51,6 +60,9 @@ impl Mate {
             offset: Offset::default(),
             series: HashMap::new(),
             lost: None,
+            warnings: 0,
+            printed: 0,
+            early: 0,
             asked: None,
             longest: Nanos(0),
             doing: (Doing::Starts, monotonic_now()),
@@ -62,6 +74,30 @@ impl Mate {
         if self.doing.0 != what {
             self.doing = (what, monotonic_now());
         }
+    }
+
+    /// Counts a warning; says whether it is passed on.
+    pub(super) fn may_warn(&mut self) -> bool {
+        self.warnings += 1;
+        self.warnings <= WARNINGS
+    }
+
+    /// Counts what it prints outside of an iteration; says whether it is passed on.
+    pub(super) fn may_print(&mut self, length: usize) -> bool {
+        self.printed = self.printed.saturating_add(length as u64);
+        self.printed <= PRINTED
+    }
+
+    /// What was dropped of what it said, in a sentence of its own; asked once, at its end.
+    pub(super) fn dropped(&self) -> Option<String> {
+        let warnings = self.warnings.saturating_sub(WARNINGS);
+        let said = match (warnings, self.printed > PRINTED) {
+            (0, false) => return None,
+            (0, true) => "some of what it printed outside of iterations".to_owned(),
+            (count, false) => format!("{count} further warnings"),
+            (count, true) => format!("{count} further warnings and some of what it printed"),
+        };
+        Some(format!("{}: {said} were dropped, for there were too many", self.name))
     }
 
     /// For those who watch.

@@ -212,6 +212,15 @@ fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
             any = true;
         }
     }
+    // What made it fail may stand on a console: a panic, or a program that was killed.
+    let mine = |one: &perflab_model::Iteration| one.slot == slot && one.outcome != Outcome::Ok;
+    if run.record()?.iterations.iter().any(mine)
+        && let Some(text) = run.output(None, "agent")?
+    {
+        context.say("--- what targets said beside their streams: errors, consoles");
+        context.write(&text)?;
+        any = true;
+    }
     if !any {
         context.say(format!("iteration {slot} printed nothing, or is not of this run"));
     }

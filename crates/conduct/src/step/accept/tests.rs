@@ -117,7 +117,7 @@ fn a_value_is_put_where_the_plan_has_it_whatever_it_claims() {
     assert_eq!((found.boot, found.target, found.case, found.iteration), (0, Some(0), 0, 0));
     assert_eq!((found.unit.0.as_str(), found.direction, found.primary), ("ops/s", Direction::Higher, true));
     assert_eq!((event.at, found.start, found.end), (Nanos(200), Nanos(100), Nanos(200)));
-    world.open.hold(0, event);
+    world.open.hold(0, event).unwrap();
     assert!(world.judge(0, What::Sample(sample("speed"))).unwrap_err().contains("once too often"));
     assert!(world.judge(0, What::Sample(sample("../../etc"))).unwrap_err().contains("not in the plan"));
     assert!(world.judge(1, What::Sample(sample("speed"))).is_err(), "it has no part in the slot");
@@ -129,7 +129,7 @@ fn an_iteration_ends_once_and_only_the_one_that_is_open() {
     let end = |slot| What::IterationEnded { slot, outcome: Outcome::Ok, start: Nanos(0), end: Nanos(1) };
     assert!(world.judge(0, end(1)).is_err());
     let Ok(Verdict::Hold(event)) = world.judge(0, end(0)) else { panic!("not held") };
-    world.open.hold(0, event);
+    world.open.hold(0, event).unwrap();
     assert!(world.judge(0, end(0)).is_err());
     assert!(world.judge(0, What::Sample(sample("speed"))).is_err(), "too late");
 }
@@ -181,4 +181,43 @@ fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
     assert!(world.judge(0, What::Phase(Phase::Finish)).is_err());
     assert!(world.judge(0, What::Began(Box::new(manifest()))).is_err());
     assert!(world.judge(0, What::TargetLost { reason: String::new() }).is_err());
+}
+
+#[test]
+fn warnings_and_prints_without_end_are_counted_and_not_passed_on() {
+    let mut world = World::new();
+    let warning = || What::Warning { message: "w".repeat(1 << 20), advice: String::new() };
+    let mut passed = 0;
+    for _ in 0..150 {
+        if let Verdict::Pass(Event { what: What::Warning { message, .. }, .. }) =
+            world.judge(0, warning()).unwrap()
+        {
+            assert!(message.len() < 3000, "{}", message.len());
+            passed += 1;
+        }
+    }
+    assert_eq!(passed, 100);
+    let text = "o".repeat(1 << 20);
+    let output = || What::Output { slot: None, name: "stdout".into(), text: text.clone() };
+    let passed = (0..10).filter(|_| matches!(world.judge(0, output()), Ok(Verdict::Pass(_)))).count();
+    assert_eq!(passed, 4);
+    insta::assert_snapshot!(world.mate.dropped().unwrap(), @"guest1: 50 further warnings and some of what it printed were dropped, for there were too many");
+}
+
+#[test]
+fn what_an_open_iteration_holds_of_a_target_has_an_end() {
+    let batches = |comms: usize| {
+        let batch = perflab_model::StackBatch { comms: vec![String::new(); comms], ..Default::default() };
+        Event::new(Nanos(0), What::Stacks(Box::new(batch)))
+    };
+    let outputs = |length: usize| {
+        let text = "o".repeat(length);
+        Event::new(Nanos(0), What::Output { slot: Some(0), name: "stdout".into(), text })
+    };
+    for event in [batches(100_000), outputs(3 << 20)] {
+        let mut open = Open::new(0, slot(), vec![0, 1]);
+        let times = (0..1000).take_while(|_| open.hold(0, event.clone()).is_ok()).count();
+        assert!((50..150).contains(&times), "{times}");
+        open.hold(1, event.clone()).unwrap();
+    }
 }

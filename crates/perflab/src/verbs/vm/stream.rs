@@ -10,6 +10,8 @@ use anyhow::bail;
 use perflab_conduct::Stop;
 use perflab_conduct::init::{Control, Said, Told};
 use perflab_conduct::machine::Guest;
+use perflab_conduct::machine::boot::words;
+use perflab_conduct::machine::console::find_panic_in;
 
 /// Passes everything through until the command has ended.
 pub fn pass_through(guest: &Guest, stop: &Stop) -> anyhow::Result<ExitCode> {
@@ -18,8 +20,8 @@ pub fn pass_through(guest: &Guest, stop: &Stop) -> anyhow::Result<ExitCode> {
     // Not waited for: it hangs in reading our own input.
     thread::spawn(move || feed(input));
     let hung_up = guest.control()?;
-    let stop = stop.clone();
-    thread::spawn(move || until_stopped(&stop, &hung_up));
+    let asked = stop.clone();
+    thread::spawn(move || until_stopped(&asked, &hung_up));
     loop {
         match Said::read(&mut control)? {
             Some(Said::Output(bytes)) => shown(&mut io::stdout(), &bytes)?,
@@ -30,11 +32,17 @@ pub fn pass_through(guest: &Guest, stop: &Stop) -> anyhow::Result<ExitCode> {
             Some(Said::Killed(signal)) => return Ok(ExitCode::from(128_u8.wrapping_add(signal as u8))),
             Some(Said::Failed(reason)) => bail!("guest {}: {reason}", guest.name()),
             Some(Said::Ready) => {}
-            None => bail!(
-                "guest {} ended before its command; its console: {}",
-                guest.name(),
-                guest.console().display()
-            ),
+            None if stop.asked() => bail!("guest {} was stopped", guest.name()),
+            None => {
+                let how = find_panic_in(guest.console())
+                    .map_or_else(String::new, |line| format!(": its kernel panicked: {line}"));
+                bail!(
+                    "guest {} ended before its command{how}; the last lines of its console, {}:\n{}",
+                    guest.name(),
+                    guest.console().display(),
+                    words(guest.console(), 12)
+                )
+            }
         }
     }
 }
