@@ -156,6 +156,45 @@ fn a_killed_agent_is_named_its_iteration_does_not_count_and_the_others_go_on() {
 }
 
 #[test]
+fn levels_that_cannot_be_met_any_more_give_no_samples_and_the_others_go_on() {
+    let laboratory = Laboratory::new();
+    let rules = "iterations = 3\norder = \"sequential\"\non-lost-target = \"continue\"\n\
+                 [factor.guests]\nkind = \"targets\"\nlevels = [3, 1]";
+    let study = study(&laboratory, rules, "sleep 0.5; echo speed 7");
+    let (ended, agents) = disturbed(&laboratory, &study, |agents| signal(agents[1], Signal::KILL));
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let told = ended.err.split_once("warning: target ").unwrap_or_else(|| panic!("{}", ended.err)).1;
+    let lost = told.split_once(" was lost: its stream ended").unwrap().0.to_owned();
+    let events = events(&laboratory);
+    let manifest: perflab_model::Manifest =
+        serde_json::from_str(&fs::read_to_string(laboratory.only_run().join("run.json")).unwrap()).unwrap();
+    let level = |slot: &Value| {
+        let slot = manifest.plan.slots[slot.as_u64().unwrap() as usize];
+        manifest.plan.case(slot.case).unwrap().levels["guests"].to_string()
+    };
+    let mut ends: std::collections::BTreeMap<u64, (String, Vec<String>)> = Default::default();
+    for (_, end) in of(&events, "iteration-ended") {
+        let (_, how) = ends.entry(end["slot"].as_u64().unwrap()).or_insert((level(&end["slot"]), Vec::new()));
+        let reason = end["outcome"]["reason"].as_str();
+        how.push(reason.map_or_else(|| "ok".into(), |reason| reason.replace(&lost, "LOST")));
+    }
+    let mut three = ends.values().filter(|(level, _)| level == "3").map(|(_, how)| how);
+    assert_eq!(three.next().unwrap(), &["ok", "ok", "ok"]);
+    let meanwhile =
+        three.next().unwrap().iter().filter(|how| how.starts_with("LOST was lost meanwhile")).count();
+    assert_eq!(meanwhile, 2);
+    let last = "not begun: LOST was lost before, and `guests=3` cannot be met";
+    assert_eq!(three.next().unwrap(), &[last, last]);
+    let one = ends.values().filter(|(level, _)| level == "1").map(|(_, how)| how);
+    let expected =
+        if lost == "guest1" { "not begun: LOST was lost before, and `guests=1` cannot be met" } else { "ok" };
+    assert_eq!(one.collect::<Vec<_>>(), [&[expected]; 3]);
+    let samples = if lost == "guest1" { 3 } else { 3 + 3 };
+    assert_eq!(of(&events, "sample").len(), samples);
+    gone(&agents);
+}
+
+#[test]
 fn a_frozen_agent_is_given_up_in_time_and_the_run_stops_where_the_study_says_so() {
     let laboratory = Laboratory::new();
     let study = study(&laboratory, "iterations = 50\nlost-after = \"2s\"", "sleep 0.3; echo speed 7");
