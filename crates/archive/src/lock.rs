@@ -2,8 +2,11 @@
 //! so a held lock is the one proof of a living recorder. Refuses to wait.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
+
+use rustix::fs::OFlags;
 
 use crate::ArchiveError;
 use crate::layout::LOCK;
@@ -31,7 +34,7 @@ impl RunLock {
     pub(crate) fn take(run: &Path) -> Result<Option<RunLock>, ArchiveError> {
         let path = run.join(LOCK);
         let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(false).open(&path);
+        let opened = options.write(true).create(true).truncate(false).custom_flags(careful()).open(&path);
         let file = opened.map_err(ArchiveError::io("open", &path))?;
         for _ in 0..ATTEMPTS {
             match file.try_lock() {
@@ -44,9 +47,15 @@ impl RunLock {
     }
 }
 
+/// A copied archive may have anything in the place of a lock: a FIFO is not waited for, a link not followed.
+fn careful() -> i32 {
+    (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed()
+}
+
 /// Whether a living process records the run at `run`. What cannot be found out counts as no.
 pub(crate) fn is_held(run: &Path) -> bool {
-    let Ok(file) = File::open(run.join(LOCK)) else { return false };
+    let opened = OpenOptions::new().read(true).custom_flags(careful()).open(run.join(LOCK));
+    let Ok(file) = opened else { return false };
     let tried = file.try_lock_shared();
     let _ = file.unlock();
     matches!(tried, Err(TryLockError::WouldBlock))

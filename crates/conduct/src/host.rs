@@ -18,6 +18,7 @@ use perflab_model::{Event, Manifest, Status};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
 
+use crate::leftovers::FolderWhenWanted;
 use crate::{ConductError, Permissions, Stop, Target};
 use session::Session;
 use stream::Stream;
@@ -33,6 +34,8 @@ pub struct Host {
     pub perflab: PathBuf,
     /// Definitions of the plan's workloads.
     pub catalogue: Catalogue,
+    /// Where tracers write until the recorder takes it: there until the host is dropped.
+    pub traces: FolderWhenWanted,
 }
 
 impl Target for Host {

@@ -17,6 +17,7 @@
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`agent`] | perflab inside a target |
 //! | [`kernel`] | kernels to boot: files, and recipes that fetch or build one |
+//! | [`leftovers`] | folders for a while, which the next start removes if this one is killed |
 //! | [`initramfs`] | a guest's first file system, with perflab in it |
 //! | [`init`] | perflab as a guest's first process |
 //! | [`machine`] | virtual machines: started, watched, ended |
@@ -33,6 +34,7 @@ mod inert;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;
+pub mod leftovers;
 pub mod machine;
 pub mod offset;
 pub mod place;

@@ -16,7 +16,7 @@ mod undo;
 
 pub use bench::{Bench, Change};
 pub use drop_caches::drop_caches;
-pub use journal::{UndoJournal, state_directory};
+pub use journal::UndoJournal;
 pub use knob::{FactorKnob, Knob, knobs};
 pub use preflight::setting_problems;
 pub(crate) use process::command;

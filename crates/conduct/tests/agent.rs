@@ -30,6 +30,7 @@ impl Spoken {
             state: PathBuf::from("/nonexistent"),
             perflab: PathBuf::from("perflab"),
             catalogue: Catalogue::embedded().unwrap(),
+            traces: Default::default(),
         };
         let channel = Channel::both_ways("host", theirs).unwrap();
         Spoken {

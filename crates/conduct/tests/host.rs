@@ -69,6 +69,7 @@ impl Laboratory {
             state: self.path("state"),
             perflab: PathBuf::from("perflab"),
             catalogue,
+            traces: Default::default(),
         };
         let manifest = Manifest {
             format: FORMAT_VERSION,

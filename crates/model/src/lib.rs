@@ -18,6 +18,7 @@
 //! | [`sample`] | one measured value of one metric |
 //! | [`target`] | where cases run, when it is not this host alone |
 //! | [`manifest`] | `run.json` |
+//! | [`untrusted_text`] | names that others chose, shown without obeying them |
 
 pub mod event;
 pub mod expression;
@@ -37,6 +38,7 @@ pub mod series;
 pub mod study;
 pub mod target;
 pub mod trace;
+pub mod untrusted_text;
 pub mod value;
 
 pub use event::{Event, Outcome, What};

@@ -13,6 +13,7 @@
 //! | [`facts`] | what a target says about itself, by family |
 //! | [`clock`] | CLOCK_MONOTONIC, its anchor to the calendar, and a wait that can be stopped |
 //! | [`io`] | pages and disk requests of a process tree, and their files |
+//! | [`own_directories`] | where state and caches lie, and whether nobody else could have written them |
 //! | [`realtime`] | a moment in which nothing else may come first |
 //! | [`taskstats`] | what processes waited for and read, told when they end |
 //! | [`kvm`] | whether /dev/kvm runs guests at speed |
@@ -24,6 +25,7 @@ pub mod facts;
 pub mod io;
 pub mod kvm;
 pub mod monitor;
+pub mod own_directories;
 pub mod probes;
 pub mod profile;
 pub mod realtime;

@@ -36,10 +36,15 @@ pub unsafe extern "C" fn optrace_open(
     match opened {
         Ok(trace) => trace.map_or(std::ptr::null_mut(), |trace| Box::into_raw(Box::new(trace))),
         Err(error) => {
-            eprintln!("optrace: {error}");
+            complain(format_args!("{error}"));
             std::ptr::null_mut()
         }
     }
+}
+
+/// Says it on stderr, if there is one: a panic must not pass into C.
+fn complain(what: std::fmt::Arguments<'_>) {
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("optrace: {what}\n"));
 }
 
 /// # Safety
@@ -58,14 +63,14 @@ pub unsafe extern "C" fn optrace_close(trace: *mut Trace) -> c_int {
     // SAFETY: the caller's promise.
     let Some(open) = (unsafe { trace.as_ref() }) else { return 0 };
     if open.open_recorders() > 0 {
-        eprintln!("optrace: a recorder is still open");
+        complain(format_args!("a recorder is still open"));
         return -1;
     }
     // SAFETY: `trace` came from `Box::into_raw` in `optrace_open`, and no recorder borrows it any more.
     match unsafe { Box::from_raw(trace) }.finish() {
         Ok(_) => 0,
         Err(error) => {
-            eprintln!("optrace: {error}");
+            complain(format_args!("{error}"));
             -1
         }
     }

@@ -141,7 +141,7 @@ pub enum Verb {
     /// Check this machine for measuring: facts, and what disturbs
     Check(Check),
     /// Put back settings that a killed run left behind
-    Undo,
+    Undo(Undo),
     /// Run a built-in load (what the catalogue's own workloads call)
     #[command(hide = true)]
     Load(Load),
@@ -482,4 +482,12 @@ pub struct Agent {
     /// Speak over a connection to this address: tcp:HOST:PORT, vsock:CID:PORT
     #[arg(long, value_name = "ADDRESS", conflicts_with = "device")]
     pub connect: Option<String>,
+}
+
+/// `perflab undo`
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    /// The process was another perflab until this signal ended it: its processes are ended, and then it dies of the signal
+    #[arg(long, hide = true)]
+    pub after_signal: Option<i32>,
 }

@@ -22,7 +22,7 @@ pub fn print(error: &anyhow::Error) {
 }
 
 fn print_chain(error: &anyhow::Error) {
-    eprintln!("error: {}", chain(error));
+    stderr_line!("error: {}", chain(error));
 }
 
 /// The error with its causes, each of which is said once.
@@ -42,7 +42,7 @@ fn chain(error: &anyhow::Error) -> String {
 fn print_problems(problems: &Problems) {
     if !io::stderr().is_terminal() {
         for line in problems.to_string().lines() {
-            eprintln!("error: {line}");
+            stderr_line!("error: {line}");
         }
         return;
     }
@@ -55,7 +55,7 @@ fn print_problems(problems: &Problems) {
         let report = report(problems, problem);
         let mut text = String::new();
         if handler.render_report(&mut text, report.as_ref()).is_ok() {
-            eprint!("{text}");
+            crate::stderr::coloured(&text);
         }
     }
 }
@@ -80,5 +80,18 @@ mod tests {
             anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
         assert_eq!(chain(&error), "saving: cannot write /a: no room; free some");
         assert_eq!(chain(&anyhow::anyhow!("no room").context("no room")), "no room");
+    }
+}
+
+/// Prints help or a version where that was asked for, else what is wrong with the command line.
+pub fn print_usage(asked: &clap::Error) -> std::process::ExitCode {
+    let code = u8::try_from(asked.exit_code()).unwrap_or(2);
+    match asked.print() {
+        Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            stderr_line!("error: cannot write to stdout: {error}");
+            crate::exit::Exit::Unexpected.into()
+        }
+        // Said to nobody: stderr is broken, or its reader has enough.
+        _ => code.into(),
     }
 }

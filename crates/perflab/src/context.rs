@@ -82,7 +82,7 @@ impl Context {
     /// Says something on stderr, unless `--quiet`.
     pub fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            eprintln!("{text}");
+            stderr_line!("{text}");
         }
     }
 }

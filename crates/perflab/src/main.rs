@@ -2,6 +2,10 @@
 //!
 //! The one binary: arguments become plain validated specs, each verb is one call, and here alone a
 //! source of events meets its consumers. Exit codes are in [`exit`].
+#![warn(clippy::print_stderr, reason = "`stderr_line!` does not end what is done where nobody listens")]
+
+#[macro_use]
+mod stderr;
 
 mod arguments;
 mod complain;
@@ -31,7 +35,10 @@ fn main() -> ExitCode {
     if let Some(place) = perflab_conduct::init::agents_place() {
         return verbs::agent::in_guest(&place);
     }
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(asked) => return complain::print_usage(&asked),
+    };
     let done = match &arguments.verb {
         Verb::Load(wanted) => return verbs::workload::load(wanted),
         Verb::Launch(wanted) => return verbs::vm::launched(wanted),
@@ -76,7 +83,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Startup(wanted) => verbs::startup::run(&context, wanted),
         Verb::StartOnce(wanted) => verbs::startup::once(&context, wanted),
         Verb::Check(wanted) => verbs::laboratory::check(&context, wanted),
-        Verb::Undo => verbs::laboratory::undo(&context),
+        Verb::Undo(wanted) => verbs::laboratory::undo(&context, wanted),
         Verb::PrefetchGuard(wanted) => verbs::prefetch::guard(wanted),
         Verb::DiskServer(wanted) => verbs::disk_server::run(wanted),
         Verb::Agent(wanted) => verbs::agent::run(wanted),

@@ -1,18 +1,47 @@
-//! A wish to stop, from ^C or from who ends processes.
+//! A wish to stop: ^C, a closed terminal, or from who ends processes.
+//!
+//! The first one is noted by whoever works, and keeps data and puts settings back. A second one ends the process at once, but
+//! not before settings are put back: the process becomes `perflab undo`. Two that come together (a bouncing key, `timeout`,
+//! which signals its child and then its group) are one.
 
 use std::io;
-use std::sync::Arc;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-/// The first one is noted, the second one ends the process.
+/// Signals that come closer together are one wish.
+const ONE_WISH: Duration = Duration::from_millis(250);
+
+/// Who is told of a wish.
+static TOLD: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
+
+/// Has `stop` set by the first wish. One that comes when nobody is left to be told ends the process.
 pub fn note(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(stop))?;
-        flag::register(signal, Arc::clone(stop))?;
+    told().push(Arc::downgrade(stop));
+    end_with_settings_put_back()
+}
+
+/// From here on, a wish that nobody notes ends the process with its settings put back.
+pub fn end_with_settings_put_back() -> io::Result<()> {
+    static LISTENS: OnceLock<()> = OnceLock::new();
+    let mut wanted = vec![SIGINT, SIGTERM];
+    // `nohup` says that the end of the terminal is not ours.
+    wanted.extend([SIGHUP, SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal)));
+    if LISTENS.set(()).is_err() {
+        return Ok(());
     }
+    let mut signals = Signals::new(wanted)?;
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut last = None;
+        for signal in signals.forever() {
+            heard(signal, &mut last);
+        }
+    })?;
     Ok(())
 }
 
@@ -21,5 +50,42 @@ pub fn listening<T>(work: impl FnOnce(&AtomicBool) -> T) -> io::Result<(T, bool)
     let stop = Arc::new(AtomicBool::new(false));
     note(&stop)?;
     let done = work(&stop);
-    Ok((done, stop.swap(true, Ordering::Relaxed)))
+    Ok((done, stop.swap(true, Ordering::SeqCst)))
+}
+
+fn told() -> MutexGuard<'static, Vec<Weak<AtomicBool>>> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn heard(signal: i32, last: &mut Option<Instant>) {
+    let living: Vec<Arc<AtomicBool>> = told().iter().filter_map(Weak::upgrade).collect();
+    // Not `any`: all are told.
+    let news = living.iter().filter(|stop| !stop.swap(true, Ordering::SeqCst)).count() > 0;
+    let is_echo = last.is_some_and(|last| last.elapsed() < ONE_WISH);
+    if news {
+        *last = Some(Instant::now());
+    } else if !is_echo {
+        become_undo(signal);
+    }
+}
+
+/// What this process was doing ends; what it promised to put back is put back.
+fn become_undo(signal: i32) {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let refused = Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).exec();
+    stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
+    die_of(signal);
+}
+
+/// Ends the process as the signal itself would have.
+pub fn die_of(signal: i32) {
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    std::process::exit(128 + signal);
+}
+
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask >> (signal - 1) & 1 == 1
 }

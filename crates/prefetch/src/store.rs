@@ -3,9 +3,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use perflab_observe::own_directories;
 use sha2::{Digest as _, Sha256};
 
 use crate::trace::{Known, Start};
@@ -26,10 +26,7 @@ impl Store {
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let usual = || match rustix::process::geteuid().is_root() {
             true => PathBuf::from("/var/lib/perflab/prefetch"),
-            false => variable("XDG_STATE_HOME")
-                .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
-                .unwrap_or_else(std::env::temp_dir)
-                .join("perflab/prefetch"),
+            false => own_directories::state().join("prefetch"),
         };
         let folder =
             explicit.map(PathBuf::from).or_else(|| variable("PERFLAB_PREFETCH")).unwrap_or_else(usual);
@@ -103,13 +100,8 @@ impl Store {
     /// # Errors
     /// A folder that cannot be made.
     pub fn make(&self) -> Result<(), PrefetchError> {
-        if !self.folder.is_dir() {
-            fs::create_dir_all(&self.folder).map_err(PrefetchError::io("create", &self.folder))?;
-            // What somebody starts, and when, is nobody else's business.
-            let private = fs::Permissions::from_mode(0o700);
-            fs::set_permissions(&self.folder, private).map_err(PrefetchError::io("create", &self.folder))?;
-        }
-        Ok(())
+        // What somebody starts, and when, is nobody else's business; nor may others say what is read ahead.
+        own_directories::make(&self.folder).map(drop).map_err(PrefetchError::io("create", &self.folder))
     }
 
     /// Forgets a program. Whether there was something to forget.

@@ -89,7 +89,9 @@ pub fn load(arguments: &[OsString]) -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         },
         Err(error) => {
-            eprintln!("perflab load: {error}");
+            // The exit code says it too.
+            let _ =
+                std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("perflab load: {error}\n"));
             ExitCode::from(if matches!(error, LoadError::Refused { .. } | LoadError::WrongResult { .. }) {
                 1
             } else {

@@ -15,7 +15,7 @@ use perflab_model::Nanos;
 
 pub use capture::Captured;
 pub use clock::now;
-pub use descendants::{MARK, end_abandoned};
+pub use descendants::{MARK, end_abandoned, end_predecessors};
 
 use crate::{Invocation, WorkloadError};
 use running::Running;

@@ -45,9 +45,9 @@ pub(super) fn finish(
         let message = format!("{} events of I/O were lost", recording.told.lost);
         station.stream.warn(message, "trace less at a time: a command instead of the whole system")?;
     }
-    let file = station.scratch(index, TRACER);
+    let file = station.scratch(index, TRACER)?;
     let failed = |source| ConductError::Scratch { path: file.clone(), source };
-    let mut out = std::io::BufWriter::new(std::fs::File::create(&file).map_err(failed)?);
+    let mut out = std::io::BufWriter::new(std::fs::File::create_new(&file).map_err(failed)?);
     serde_json::to_writer(&mut out, &recording).map_err(|error| failed(error.into()))?;
     out.flush().map_err(failed)?;
     station.stream.send(What::Traced { slot: index, tracer: TRACER.into(), file })

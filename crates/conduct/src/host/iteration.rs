@@ -50,7 +50,7 @@ fn attempt(
     let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
     let mut environment = vec![state(station)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
-    environment.extend(traces::variable(station, index, definition));
+    environment.extend(traces::variable(station, index, definition)?);
     let limit = station.manifest.study.run.time_limit.0;
     let sampling = station.profiler.as_ref().map(|profiler| profiler.start(station.host)).transpose()?;
     let tracing = io::start(station.manifest)?;

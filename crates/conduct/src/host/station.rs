@@ -147,8 +147,9 @@ impl<'a> Station<'a> {
     }
 
     /// Where a tracer writes what it saw of an iteration, until the recorder takes it.
-    pub(super) fn scratch(&self, index: u32, tracer: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("perflab-{}-{index}.{tracer}", self.manifest.id))
+    pub(super) fn scratch(&self, index: u32, tracer: &str) -> Result<PathBuf, ConductError> {
+        let folder = self.host.traces.path(&self.host.state, &self.manifest.boot_id)?;
+        Ok(folder.join(format!("{index}.{tracer}")))
     }
 
     fn wanted(&self, case: &Case) -> Vec<FactorKnob> {

@@ -14,12 +14,15 @@ pub(super) fn variable(
     station: &Station<'_>,
     index: u32,
     definition: &Definition,
-) -> Option<(String, String)> {
-    let file = || file(station, index).to_string_lossy().into_owned();
-    definition.traced.then(|| (perflab_workload::TRACE_VARIABLE.to_owned(), file()))
+) -> Result<Option<(String, String)>, ConductError> {
+    if !definition.traced {
+        return Ok(None);
+    }
+    let file = file(station, index)?.to_string_lossy().into_owned();
+    Ok(Some((perflab_workload::TRACE_VARIABLE.to_owned(), file)))
 }
 
-fn file(station: &Station<'_>, index: u32) -> PathBuf {
+fn file(station: &Station<'_>, index: u32) -> Result<PathBuf, ConductError> {
     station.scratch(index, "optrace")
 }
 
@@ -30,8 +33,11 @@ pub(super) fn tell(
     slot: &Slot,
     definition: &Definition,
 ) -> Result<(), ConductError> {
-    let file = file(station, index);
-    if !definition.traced || !file.exists() {
+    if !definition.traced {
+        return Ok(());
+    }
+    let file = file(station, index)?;
+    if !file.exists() {
         return Ok(());
     }
     if slot.warmup {

@@ -22,7 +22,7 @@ fn orders_path() -> std::path::PathBuf {
 pub fn run() -> ! {
     if let Err(error) = booted() {
         // For the console's log; the host was told, if there was a port to do it.
-        eprintln!("perflab init: {error}");
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("perflab init: {error}\n"));
     }
     rustix::fs::sync();
     loop {

@@ -1,18 +1,15 @@
 //! Where fetched and built kernels lie.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
+
+use perflab_observe::own_directories::{self, Access};
 
 use super::{Kernel, KernelError};
 
-/// `$PERFLAB_CACHE`, else `$XDG_CACHE_HOME/perflab`, else `~/.cache/perflab`.
-pub fn cache_directory() -> PathBuf {
-    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    from("PERFLAB_CACHE")
-        .or_else(|| from("XDG_CACHE_HOME").map(|base| base.join("perflab")))
-        .or_else(|| from("HOME").map(|home| home.join(".cache/perflab")))
-        .unwrap_or_else(|| std::env::temp_dir().join("perflab-cache"))
-}
+pub use perflab_observe::own_directories::cache as cache_directory;
 
 /// The folder of one recipe's kernel.
 pub(super) fn home(name: &str) -> PathBuf {
@@ -21,8 +18,10 @@ pub(super) fn home(name: &str) -> PathBuf {
 
 /// What the cache has of a recipe: its kernel.json, written last, so that half a kernel is none.
 pub(super) fn kept(name: &str) -> Option<Kernel> {
-    let text = fs::read(home(name).join("kernel.json")).ok()?;
-    serde_json::from_slice(&text).ok().filter(|kernel: &Kernel| kernel.image.is_file())
+    // A kernel that somebody else may have put there is not booted: it is fetched anew, or that is refused.
+    let folder = own_directories::open(&home(name)).ok()??;
+    let file = own_directories::open_file(&folder, OsStr::new("kernel.json"), Access::Read).ok()?;
+    serde_json::from_reader(BufReader::new(file)).ok().filter(|kernel: &Kernel| kernel.image.is_file())
 }
 
 /// Puts a whole kernel in place of whatever was there. `fill` gets an empty folder beside its final place and
@@ -33,7 +32,7 @@ pub(super) fn put(
 ) -> Result<Kernel, KernelError> {
     let home = home(name);
     let parent = home.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(KernelError::file(parent))?;
+    own_directories::make(parent).map_err(KernelError::file(parent))?;
     let new =
         tempfile::Builder::new().prefix(".new-").tempdir_in(parent).map_err(KernelError::file(parent))?;
     let image = fill(new.path())?;

@@ -1,12 +1,12 @@
 //! Which guests there are, in a private folder of the user's with a folder each.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perflab_model::{Bytes, nearest};
+use perflab_observe::own_directories;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -36,29 +36,14 @@ pub struct Note {
     pub stays: bool,
 }
 
-/// Where the folders of guests are: `$XDG_RUNTIME_DIR/perflab`, else one of the user's own under /tmp. Nobody else may
-/// look into it.
+/// Where the folders of guests are: `$XDG_RUNTIME_DIR/perflab`, else `/run/perflab` for root, and a folder of the user's own under
+/// /tmp for others. Nobody else may look into it.
 ///
 /// # Errors
 /// It cannot be made, or somebody else's folder is there.
 pub fn home() -> Result<PathBuf, MachineError> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    let user = rustix::process::geteuid().as_raw();
-    let path = runtime.map_or_else(
-        || PathBuf::from(format!("/tmp/perflab-{user}")),
-        |runtime| PathBuf::from(runtime).join("perflab"),
-    );
-    match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(MachineError::file(&path)(error));
-        }
-        _ => {}
-    }
-    let found = fs::symlink_metadata(&path).map_err(MachineError::file(&path))?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
-        let reason = "it is not a private folder of this user's; remove it, or set XDG_RUNTIME_DIR";
-        return Err(MachineError::file(&path)(std::io::Error::other(reason)));
-    }
+    let path = own_directories::runtime();
+    own_directories::make(&path).map_err(MachineError::file(&path))?;
     Ok(path)
 }
 

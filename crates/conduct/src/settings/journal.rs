@@ -4,10 +4,11 @@
 //! A line per change, flushed to disk before the change is made; a line when it is undone. The file
 //! is locked while its run lives: an unlocked journal belongs to a run that was killed.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use perflab_observe::own_directories::{self, Access};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -34,15 +35,6 @@ pub struct UndoJournal {
     next: u32,
 }
 
-/// Where journals lie: `$PERFLAB_STATE`, else `$XDG_STATE_HOME/perflab`, else `~/.local/state/perflab`.
-pub fn state_directory() -> PathBuf {
-    let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    from("PERFLAB_STATE")
-        .or_else(|| from("XDG_STATE_HOME").map(|base| base.join("perflab")))
-        .or_else(|| from("HOME").map(|home| home.join(".local/state/perflab")))
-        .unwrap_or_else(|| std::env::temp_dir().join("perflab-state"))
-}
-
 impl UndoJournal {
     /// The journal of run `id` under `directory`.
     pub fn new(directory: &Path, id: &str, boot_id: &str) -> Self {
@@ -51,14 +43,20 @@ impl UndoJournal {
     }
 
     /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
-    pub(super) fn abandoned(path: &Path, boot_id: &str) -> Option<Self> {
-        let file = OpenOptions::new().read(true).append(true).open(path).ok()?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    ///
+    /// # Errors
+    /// Another user could have written it: what it tells is not to be done.
+    pub(super) fn abandoned(path: &Path, boot_id: &str) -> io::Result<Option<Self>> {
+        let Some(file) = open(path, Access::Append)? else { return Ok(None) };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
         let (boot, mut pending) = read(&file);
         if boot.as_deref() != Some(boot_id) {
             pending.retain(|(_, undo)| !undo.gone_with_the_boot());
         }
-        Some(UndoJournal { path: path.into(), boot_id: boot_id.into(), file: Some(file), pending, next: 0 })
+        let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
+        Ok(Some(UndoJournal { path: path.into(), boot_id: boot_id.into(), file: Some(file), pending, next }))
     }
 
     fn open(&mut self) -> Result<(), ConductError> {
@@ -150,10 +148,23 @@ impl UndoJournal {
 
 /// A fresh file, with the lock that says its run lives.
 fn locked(path: &Path) -> std::io::Result<File> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    let file = OpenOptions::new().create_new(true).append(true).open(path)?;
+    let folder = own_directories::make(folder_of(path))?;
+    let file = own_directories::open_file(&folder, path.file_name().unwrap_or_default(), Access::New)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(file)
+}
+
+/// A journal that is there, if it is this user's own; `None` where it has just gone.
+pub(super) fn open(path: &Path, access: Access) -> io::Result<Option<File>> {
+    let Some(folder) = own_directories::open(folder_of(path))? else { return Ok(None) };
+    match own_directories::open_file(&folder, path.file_name().unwrap_or_default(), access) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 pub(super) fn is_journal(path: &Path) -> bool {

@@ -1,26 +1,27 @@
 //! Settings that several runs hold at a time: who comes later notes what they were before the first of them, and who ends last
 //! puts them back.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use perflab_observe::own_directories::{self, Access};
 use rustix::fs::{FlockOperation, flock};
 
-use super::journal::{is_journal, read};
+use super::journal::{is_journal, open, read};
 use super::undo::Undo;
 
 /// While this is held, no other perflab decides what a setting was, or whether to put it back.
 #[derive(Debug)]
 pub(super) struct Turn {
-    _folder: File,
+    _folder: OwnedFd,
 }
 
 impl Turn {
     /// Waits for it; `folder` is where journals lie.
     pub fn take(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        let folder = File::open(folder)?;
+        let folder = own_directories::make(folder)?;
         flock(&folder, FlockOperation::LockExclusive)?;
         Ok(Turn { _folder: folder })
     }
@@ -44,7 +45,7 @@ pub(super) fn held(own: &Path, boot_id: &str, path: &Path) -> Option<Held> {
 }
 
 fn held_by(journal: &Path, boot_id: &str, path: &Path) -> Option<Held> {
-    let file = File::open(journal).ok()?;
+    let file = open(journal, Access::Read).ok()??;
     let (boot, pending) = read(&file);
     let value = pending.into_iter().find_map(|(_, undo)| match undo {
         Undo::Write { path: file, value } if file == path => Some(value),

@@ -46,12 +46,12 @@ impl Progress {
         if self.terminal && !self.quiet {
             self.bar.println(text);
         } else if !self.quiet {
-            eprintln!("{text}");
+            stderr_line!("{text}");
         }
     }
 
     fn warn(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| stderr_line!("{text}"));
     }
 
     fn began(&mut self, manifest: &Manifest) {

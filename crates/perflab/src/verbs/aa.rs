@@ -36,7 +36,7 @@ pub fn run(context: &Context, wanted: &history::Aa) -> anyhow::Result<Exit> {
     let comparison = compare_by_factor(&side, FACTOR, &Options::default())?;
     let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
     let (card, without) = NoiseCard::of(&comparison, manifest);
-    without.iter().for_each(|reason| eprintln!("without a card: {reason}"));
+    without.iter().for_each(|reason| stderr_line!("without a card: {reason}"));
     store(context, &card)?;
     print(context, &card)?;
     Ok(Exit::Fine)

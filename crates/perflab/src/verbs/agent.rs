@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use perflab_conduct::settings::state_directory;
 use perflab_conduct::{Channel, Host, agent, machine};
 use perflab_observe::Root;
 use perflab_workload::Catalogue;
@@ -44,7 +43,13 @@ pub fn in_guest(place: &str) -> ExitCode {
 /// This machine. Which workloads there are comes with the run.
 fn target() -> anyhow::Result<Host> {
     let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
-    Ok(Host { root: Root::host(), state: state_directory(), perflab, catalogue: Catalogue::default() })
+    Ok(Host {
+        root: Root::host(),
+        state: perflab_observe::own_directories::state(),
+        perflab,
+        catalogue: Catalogue::default(),
+        traces: Default::default(),
+    })
 }
 
 fn stdio() -> anyhow::Result<Channel> {

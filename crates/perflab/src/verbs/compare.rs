@@ -24,7 +24,7 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
     context.write(&text(context, wanted, &comparison, &statistics)?)?;
     let found = gate.map(|gate| comparison.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
-        eprintln!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
+        stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
     }
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }

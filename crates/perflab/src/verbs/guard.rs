@@ -22,12 +22,12 @@ pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit>
         judged.notes.iter().for_each(|note| context.say(format!("note: {note}")));
     }
     if !judged.lost.is_empty() {
-        eprintln!("warning: measured before, but not in the newest run: {}", judged.lost.join("; "));
+        stderr_line!("warning: measured before, but not in the newest run: {}", judged.lost.join("; "));
     }
     write_report(context, &wanted.of, &runs, &found)?;
     let alarms = judged.alarms().len();
     if alarms > 0 {
-        eprintln!(
+        stderr_line!(
             "perflab: {alarms} got worse in run {}: measure it again beside the last good one",
             judged.run
         );

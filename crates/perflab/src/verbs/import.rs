@@ -19,6 +19,7 @@ const SHOWN: usize = 5;
 
 /// `perflab import PATH`
 pub fn run(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit> {
+    refuse_endless(&wanted.path)?;
     let foreign = wanted.kind.is_some() || wanted.label.is_some();
     if !foreign && is_portable(&wanted.path) {
         let run = import_portable(&context.archive()?, &wanted.path)?;
@@ -26,6 +27,18 @@ pub fn run(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit
         return Ok(Exit::Fine);
     }
     self::foreign(context, wanted)
+}
+
+/// Refuses what may be waited for, or read, for ever. A path that is not there is told by who opens it.
+pub fn refuse_endless(path: &Path) -> Result<(), Usage> {
+    let is_finite = |found: std::fs::Metadata| found.is_file() || found.is_dir();
+    // Calls itself a regular file, and waits for the kernel to say something.
+    let is_log = std::fs::canonicalize(path).is_ok_and(|path| path == Path::new("/proc/kmsg"));
+    if !is_log && path.metadata().map_or(true, is_finite) {
+        return Ok(());
+    }
+    let what = format!("{}: it is a pipe, a socket or a device", path.display());
+    Err(Usage::new(what, "write what it gives to a file, and import that"))
 }
 
 /// Makes runs of what other tools wrote.
@@ -54,7 +67,7 @@ pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -
     // What can be read is in the archive; the first that cannot is why this fails.
     let mut refused = refused.into_iter();
     let first = refused.next();
-    refused.for_each(|error| eprintln!("perflab: {error}"));
+    refused.for_each(|error| stderr_line!("perflab: {error}"));
     first.map_or(Ok(Exit::Fine), |error| Err(error.into()))
 }
 
@@ -73,12 +86,12 @@ fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
 
 fn warn(context: &Context, imported: &Imported) {
     for warning in &imported.warnings {
-        eprintln!("warning: {}; {}", warning.message, warning.advice);
+        stderr_line!("warning: {}; {}", warning.message, warning.advice);
     }
     for took in &imported.took {
         for remark in took.unusable.iter().chain(&took.flagged).take(SHOWN) {
             let line = if remark.line > 0 { format!(":{}", remark.line) } else { String::new() };
-            eprintln!("warning: {}{line}: {}", took.file.display(), remark.reason);
+            stderr_line!("warning: {}{line}: {}", took.file.display(), remark.reason);
         }
     }
     if imported.took.len() <= LISTED {

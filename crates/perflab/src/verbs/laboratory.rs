@@ -1,13 +1,14 @@
 //! `perflab monitor|check|undo`: the laboratory itself.
 
 use perflab_conduct::emulated::sweep;
-use perflab_conduct::settings::{Recovered, recover, state_directory};
+use perflab_conduct::settings::{Recovered, recover};
 use perflab_model::{Facts, Value};
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::signals;
 
 /// `perflab monitor`
 pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
@@ -21,21 +22,32 @@ pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
 
 /// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
 pub fn leftovers(context: &Context) -> Vec<Recovered> {
-    let told = recover(&state_directory(), &perflab_observe::boot_id(&context.root));
+    let told = recover(&perflab_observe::own_directories::state(), &perflab_observe::boot_id(&context.root));
     told.into_iter().chain(sweep()).collect()
 }
 
 /// `perflab undo`
-pub fn undo(context: &Context) -> anyhow::Result<Exit> {
+pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit> {
+    // A signal while things are put back changes nothing of it.
+    let stop = std::sync::Arc::default();
+    signals::note(&stop)?;
+    let own = if wanted.after_signal.is_some() { perflab_workload::run::end_predecessors() } else { 0 };
+    let ended = own + perflab_workload::run::end_abandoned();
+    if ended > 0 {
+        context.say(format!("ended {ended} processes of killed runs, which were still running"));
+    }
     let found = leftovers(context);
-    if found.is_empty() {
+    if found.is_empty() && ended == 0 {
         context.say("no run left a setting behind");
     }
     let mut failed = false;
     for run in found {
         run.undone.iter().for_each(|setting| context.say(format!("{}: put back {setting}", run.run)));
-        run.failed.iter().for_each(|setting| eprintln!("warning: {}: not put back: {setting}", run.run));
+        run.failed.iter().for_each(|setting| stderr_line!("warning: {}: not put back: {setting}", run.run));
         failed |= !run.failed.is_empty();
+    }
+    if let Some(signal) = wanted.after_signal {
+        signals::die_of(signal);
     }
     Ok(if failed { Exit::LeftChanged } else { Exit::Fine })
 }

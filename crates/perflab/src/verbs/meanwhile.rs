@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use perflab_conduct::ConductError;
-use perflab_conduct::settings::{Bench, Knob, UndoJournal, state_directory};
+use perflab_conduct::settings::{Bench, Knob, UndoJournal};
 
 use crate::context::Context;
 
@@ -18,7 +18,9 @@ impl Meanwhile {
         let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let id = format!("meanwhile-{process}-{count}-{}", perflab_observe::monotonic_now().0);
         let boot = perflab_observe::boot_id(&context.root);
-        let mut bench = Bench::new(UndoJournal::new(&state_directory(), &id, &boot));
+        let mut bench = Bench::new(UndoJournal::new(&perflab_observe::own_directories::state(), &id, &boot));
+        // Who does not listen for signals still puts back what they were.
+        let _ = crate::signals::end_with_settings_put_back();
         let set = bench.set(knobs);
         let meanwhile = Meanwhile(Some(bench));
         set.map(|_| meanwhile)
@@ -28,7 +30,7 @@ impl Meanwhile {
 impl Drop for Meanwhile {
     fn drop(&mut self) {
         if let Some((_, failed)) = self.0.take().map(Bench::undo) {
-            failed.iter().for_each(|error| eprintln!("warning: {error}"));
+            failed.iter().for_each(|error| stderr_line!("warning: {error}"));
         }
     }
 }

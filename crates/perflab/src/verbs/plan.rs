@@ -22,7 +22,7 @@ pub fn run(context: &Context, wanted: &arguments::Plan) -> anyhow::Result<Exit> 
     let (planned, unplanned) = ahead(&side, &goal, &options)?;
     context.print(&grid(&planned))?;
     for one in unplanned {
-        eprintln!("left out: {}, {} {}", one.subject, one.metric, one.reason);
+        stderr_line!("left out: {}, {} {}", one.subject, one.metric, one.reason);
     }
     for note in notes(&planned, &goal) {
         context.say(format!("note: {note}"));

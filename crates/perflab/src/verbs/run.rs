@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::settings::{setting_problems, state_directory};
+use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
 use perflab_model::study::Source;
 use perflab_model::{Manifest, Status, Study};
@@ -31,24 +31,32 @@ pub fn run(context: &Context, wanted: &arguments::Run) -> anyhow::Result<Exit> {
 /// This machine as the target of a run.
 pub fn host(context: &Context, catalogue: perflab_workload::Catalogue) -> anyhow::Result<Host> {
     let perflab = std::env::current_exe().context("cannot find perflab's own binary")?;
-    Ok(Host { root: context.root.clone(), state: state_directory(), perflab, catalogue })
+    Ok(Host {
+        root: context.root.clone(),
+        state: perflab_observe::own_directories::state(),
+        perflab,
+        catalogue,
+        traces: Default::default(),
+    })
 }
 
 /// Processes and settings of a killed run first: they would be part of what is measured.
 pub fn undo_leftovers(context: &Context) {
     let ended = perflab_workload::run::end_abandoned();
     if ended > 0 {
-        eprintln!("perflab: a run was killed; ended {ended} of its processes, which were still running");
+        stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }
     for found in super::laboratory::leftovers(context) {
-        let count = found.undone.len();
-        eprintln!(
-            "perflab: run {} was killed; put back {count} of its settings: {}",
-            found.run,
-            found.undone.join(", ")
-        );
+        if !found.undone.is_empty() {
+            let count = found.undone.len();
+            stderr_line!(
+                "perflab: run {} was killed; put back {count} of its settings: {}",
+                found.run,
+                found.undone.join(", ")
+            );
+        }
         for failed in found.failed {
-            eprintln!("warning: still not put back: {failed}");
+            stderr_line!("warning: still not put back: {failed}");
         }
     }
 }
@@ -111,7 +119,7 @@ pub fn choices(texts: &[String]) -> Result<Vec<(String, String)>, Usage> {
     texts.iter().map(pair).collect()
 }
 
-/// ^C once stops cleanly; twice ends the process, and the next start undoes what is left.
+/// ^C once stops cleanly; twice ends the process at once, with its settings put back.
 pub fn stop_on_interrupt() -> anyhow::Result<Stop> {
     let stop = Stop::new();
     signals::note(&stop.flag())?;
@@ -152,7 +160,7 @@ pub fn carry_out(
     }
     let status = status?;
     if let (Status::Finished, Some(missed)) = (status, enough.missed(manifest)) {
-        eprintln!("{missed}");
+        stderr_line!("{missed}");
     }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
     Ok((status, run))

@@ -36,14 +36,17 @@ pub fn run(context: &Context, wanted: &vm::Vm) -> anyhow::Result<ExitCode> {
 pub fn launched(wanted: &vm::Launch) -> ExitCode {
     let manner = launch::Manner { read_only: wanted.read_only, stays: wanted.stays };
     let error = launch::launch(wanted.parent, manner, &wanted.argv);
-    eprintln!("error: cannot start {}: {error}", wanted.argv.first().cloned().unwrap_or_default().display());
+    stderr_line!(
+        "error: cannot start {}: {error}",
+        wanted.argv.first().cloned().unwrap_or_default().display()
+    );
     Exit::Unexpected.into()
 }
 
 /// `perflab terminal`: only its failure comes back.
 pub fn terminal(wanted: &vm::Terminal) -> ExitCode {
     let error = perflab_conduct::init::terminal(&wanted.device, &wanted.argv);
-    eprintln!("error: no terminal at {}: {error}", wanted.device.display());
+    stderr_line!("error: no terminal at {}: {error}", wanted.device.display());
     Exit::Unexpected.into()
 }
 

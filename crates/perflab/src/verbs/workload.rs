@@ -158,7 +158,7 @@ fn measured(context: &Context, definition: &Definition, finished: &Finished) -> 
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     if let Some(failure) = finished.failure() {
         context.write(&stdout)?;
-        eprintln!("{stderr}error: {} {failure}", definition.name);
+        stderr_line!("{stderr}error: {} {failure}", definition.name);
         return Ok(Exit::WorkloadFailed);
     }
     let mut grid = Grid::new([Column::left("metric"), Column::right("value"), Column::left("better")]);

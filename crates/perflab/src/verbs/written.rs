@@ -4,8 +4,10 @@
 use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_conduct::Choices;
+use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::study::Source;
 use perflab_model::{Status, Study};
+use perflab_observe::own_directories;
 
 use super::recording::{literal, quoted};
 use crate::context::Context;
@@ -35,7 +37,9 @@ impl Written<'_> {
         change: impl FnOnce(&mut Study),
     ) -> anyhow::Result<(Status, RunDir)> {
         run::undo_leftovers(context);
-        let folder = tempfile::tempdir().context("cannot make a folder for the workload's definition")?;
+        let boot = perflab_observe::boot_id(&context.root);
+        let folder = TemporaryFolder::make(&own_directories::state(), &boot)
+            .context("cannot make a folder for the workload's definition")?;
         let path = folder.path().join(format!("{}.toml", self.workload));
         std::fs::write(&path, &self.definition)
             .with_context(|| format!("cannot write {}", path.display()))?;

@@ -22,7 +22,7 @@ fn long_study(laboratory: &Laboratory) -> String {
     )
 }
 
-fn start(laboratory: &Laboratory) -> Child {
+pub fn start(laboratory: &Laboratory) -> Child {
     let study = long_study(laboratory);
     let mut command = laboratory.command(&["run", &study]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -18,7 +18,7 @@ pub fn is_root() -> bool {
 /// perflab as nobody runs it: a copy where they may come, which goes with its folder. State and archive lie there, too.
 pub fn as_nobody() -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    let open = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
+    let open = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o1777)).unwrap();
     let copy = folder.path().join("perflab");
     fs::copy(env!("CARGO_BIN_EXE_perflab"), &copy).unwrap();
     [folder.path(), &copy].into_iter().for_each(open);

@@ -8,6 +8,7 @@ mod bad_input;
 mod channels;
 mod compare;
 mod daemon;
+mod do_no_harm;
 mod documents;
 mod emulated;
 mod emulated_runs;

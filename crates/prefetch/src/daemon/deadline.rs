@@ -84,8 +84,10 @@ impl Deadline {
                 all_is_well();
             }
             if !self.is_alive() {
-                eprintln!(
-                    "the thread that is asked about execs hangs: the daemon ends, and nothing waits for it"
+                // Said if anybody listens; the daemon ends either way.
+                let _ = std::io::Write::write_all(
+                    &mut std::io::stderr(),
+                    b"the thread that is asked about execs hangs: the daemon ends, and nothing waits for it\n",
                 );
                 std::process::abort();
             }

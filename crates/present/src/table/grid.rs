@@ -3,6 +3,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use indexmap::IndexMap;
+use perflab_model::untrusted_text::{visible, visible_line};
 use serde_json::Value;
 
 use super::format::{Format, TableError};
@@ -71,11 +72,16 @@ impl Cell {
         &self.text
     }
 
+    /// The text in one line, with nothing that a terminal would obey.
+    fn line(&self) -> String {
+        visible_line(&self.text).into_owned()
+    }
+
     /// The value as CSV holds it.
     fn plain(&self) -> String {
         match &self.value {
             Value::Null => String::new(),
-            Value::String(text) => text.clone(),
+            Value::String(text) => visible(text).into_owned(),
             other => other.to_string(),
         }
     }
@@ -138,7 +144,7 @@ impl Grid {
                 csv_rows::text(self.titles(), rows)
             }
             Format::Markdown => {
-                let rows = self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone()));
+                let rows = self.rows.iter().map(|row| self.padded(row, Cell::line));
                 Ok(markdown::table(&self.columns, rows))
             }
         }
@@ -147,7 +153,7 @@ impl Grid {
     /// The titles, and the texts of the rows for people.
     #[must_use]
     pub fn texts(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let rows = self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone()));
+        let rows = self.rows.iter().map(|row| self.padded(row, Cell::line));
         (self.titles(), rows.collect())
     }
 
@@ -165,7 +171,7 @@ impl Grid {
             }
         }
         table.set_header(self.titles());
-        table.add_rows(self.rows.iter().map(|row| self.padded(row, |cell| cell.text.clone())));
+        table.add_rows(self.rows.iter().map(|row| self.padded(row, Cell::line)));
         for (column, declared) in table.column_iter_mut().zip(&self.columns) {
             column.set_padding((0, 2));
             column.set_cell_alignment(match declared.align {

@@ -28,7 +28,11 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
     options.done()?;
     let (size, caches) = (if asked == 0 { cache::array_size() } else { asked }, cache::last_level());
     if caches.is_some_and(|caches| size < caches) {
-        eprintln!("perflab load: an array of {size} bytes fits into the cache; this is not memory bandwidth");
+        let said = format_args!(
+            "perflab load: an array of {size} bytes fits into the cache; this is not memory bandwidth\n"
+        );
+        // Measured all the same, if nobody listens.
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), said);
     }
     let length = (size / WORD).max(threads);
     let [a, b, c] = [(); 3].map(|()| pages::buffer(length * WORD, pages));

@@ -25,15 +25,28 @@ pub(super) fn new_mark() -> String {
 /// Ends what executions of a perflab that is dead have left behind (it was killed with -9), and says
 /// how many processes that were. Executions of perflabs that live are left alone.
 pub fn end_abandoned() -> usize {
-    let abandoned = |process: &Process| {
+    end(|pid, started| !is_living(pid, started))
+}
+
+/// Ends what executions of this very process have left behind, before it became another program by exec.
+pub fn end_predecessors() -> usize {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    end(|pid, started| pid == own && is_living(pid, started))
+}
+
+fn is_living(pid: i32, started: u64) -> bool {
+    Process::read(pid).is_some_and(|owner| owner.started == started)
+}
+
+/// Ends the processes of executions whose perflab, by pid and start, is one to choose; how many.
+fn end(chosen: impl Fn(i32, u64) -> bool) -> usize {
+    let owner = |process: &Process| {
         let mark = process.mark()?;
         let mut parts = mark.split('-');
-        let pid: i32 = parts.next()?.parse().ok()?;
-        let started: u64 = parts.next()?.parse().ok()?;
-        let lives = Process::read(pid).is_some_and(|owner| owner.started == started);
-        (!lives).then_some(())
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     };
-    let found: Vec<Process> = all().into_iter().filter(|process| abandoned(process).is_some()).collect();
+    let is_wanted = |process: &Process| owner(process).is_some_and(|(pid, started)| chosen(pid, started));
+    let found: Vec<Process> = all().into_iter().filter(is_wanted).collect();
     found.iter().filter(|process| process.signal(Signal::KILL)).count()
 }
 

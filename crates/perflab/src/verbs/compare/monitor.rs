@@ -15,7 +15,7 @@ pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side
         let found = summarise(record, &directory.series(monitor)?);
         if found.left_out > 0 {
             let run = directory.short();
-            eprintln!(
+            stderr_line!(
                 "warning: run {run}: {} iterations are left out: {monitor} was not read in them, or not for half of their time, or \
                  nobody knows when they were",
                 found.left_out

@@ -18,15 +18,16 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
         vmlinux: wanted.vmlinux.clone(),
         anchors: perflab_analyze::flame::rules::anchors(),
     };
+    crate::verbs::import::refuse_endless(&wanted.file)?;
     let imported = perflab_stacks::read(&wanted.file, &options)?;
     let parts = imported.parts();
     let (source, remarks) = (imported.about.source.clone(), imported.remarks.clone());
     let (run, warnings) = import_profile(&context.archive()?, &wanted.file, imported, wanted.label.clone())?;
     for remark in remarks {
-        eprintln!("warning: {}:{}: {}", wanted.file.display(), remark.place, remark.reason);
+        stderr_line!("warning: {}:{}: {}", wanted.file.display(), remark.place, remark.reason);
     }
     for warning in warnings {
-        eprintln!("warning: {}; {}", warning.message, warning.advice);
+        stderr_line!("warning: {}; {}", warning.message, warning.advice);
     }
     context.print(&flame::parts_grid(&parts))?;
     context.say(format!("run: {} (taken for {source})", run.short()));

@@ -29,6 +29,6 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
 
 fn find(recording: &mut IoRecording, place: &Path) {
     if let Err(error) = scan(recording, place) {
-        eprintln!("warning: no file is named: {error}");
+        stderr_line!("warning: no file is named: {error}");
     }
 }

@@ -79,7 +79,7 @@ fn bar(context: &Context, pages: u64) -> ProgressBar {
 
 fn say(context: &Context, done: &Arranged) {
     for (why, files) in &done.left {
-        eprintln!("{files} parts of files stay where they are: {why}");
+        stderr_line!("{files} parts of files stay where they are: {why}");
     }
     context.say(format!(
         "{} moved; `perflab prefetch learn` again, for the file system's own blocks are others now",

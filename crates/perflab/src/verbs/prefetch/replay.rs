@@ -29,7 +29,7 @@ pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Resu
         Ok(known) => combine(&known, super::policy(wanted.policy)),
         Err(error) if wanted.no_start => return Err(error.into()),
         Err(error) => {
-            eprintln!("warning: nothing is read ahead: {error}");
+            stderr_line!("warning: nothing is read ahead: {error}");
             None
         }
     };

@@ -53,7 +53,7 @@ fn programs(store: &Store) -> Grid {
     for path in store.all() {
         match file::read(&path) {
             Ok(known) => program(&mut grid, &known),
-            Err(error) => eprintln!("warning: {error}"),
+            Err(error) => stderr_line!("warning: {error}"),
         }
     }
     grid

@@ -68,7 +68,7 @@ pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     say_notes(context, &result);
     let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
     if found > 0 {
-        eprintln!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
+        stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
     }
     Ok(if found > 0 { Exit::Regression } else { Exit::Fine })
 }

@@ -31,7 +31,7 @@ const MOST_TICKS: u64 = 10_000;
 pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("warning: {WITHOUT_ROOT}");
+        stderr_line!("warning: {WITHOUT_ROOT}");
     }
     let recorded = Recorded {
         verb: "slab record",

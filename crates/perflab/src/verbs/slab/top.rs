@@ -46,7 +46,7 @@ fn snapshot(context: &Context, mut live: Live, wanted: &Top) -> anyhow::Result<E
 
 /// What everybody may read.
 fn totals(context: &Context) -> anyhow::Result<Exit> {
-    eprintln!("warning: {}", super::record::WITHOUT_ROOT);
+    stderr_line!("warning: {}", super::record::WITHOUT_ROOT);
     let text = context.root.read("/proc/meminfo")?;
     let mut grid = Grid::new([Column::left("meminfo"), Column::right("size")]);
     for name in ["Slab", "SReclaimable", "SUnreclaim"] {

@@ -111,12 +111,12 @@ fn look(store: &Store, program: &Path) -> Held {
 fn say_held(held: &Held, caches: Caches) {
     let (known, resident) = (Bytes(held.known), Bytes(held.resident));
     match &held.worst {
-        Some((worst, most)) if caches != Caches::Warm => eprintln!(
+        Some((worst, most)) if caches != Caches::Warm => stderr_line!(
             "not all was cold: {resident} of the {known} that it reads were in memory, most of it ({}) of {}",
             Bytes(*most),
             worst.display()
         ),
-        _ => eprintln!("in memory before: {resident} of the {known} that it reads ({} files)", held.files),
+        _ => stderr_line!("in memory before: {resident} of the {known} that it reads ({} files)", held.files),
     }
 }
 
@@ -129,8 +129,8 @@ fn without_null(mut document: serde_json::Value) -> serde_json::Value {
 }
 
 fn failed(started: &Started) -> Exit {
-    eprint!("{}", started.output);
-    eprintln!("error: {}", started.failure.as_deref().unwrap_or("it never started"));
+    stderr_text!("{}", started.output);
+    stderr_line!("error: {}", started.failure.as_deref().unwrap_or("it never started"));
     Exit::WorkloadFailed
 }
 

@@ -77,7 +77,7 @@ impl Subject {
         drop(finely);
         let mut recording = tracer.stop()?;
         if let Some(failure) = started.failure {
-            eprint!("{}", started.output);
+            stderr_text!("{}", started.output);
             bail!(NeverStarted(failure));
         }
         identify(&mut recording);

@@ -44,7 +44,10 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let mut subject = Subject::of(wanted)?;
     let attached = Attached::to(&context.root, subject.pid, program.path(), &places.sites);
     let attached = attached.inspect_err(|_| subject.kill())?;
-    let folder = tempfile::tempdir().context("cannot make a folder for the trace")?;
+    let boot = perflab_observe::boot_id(&context.root);
+    let folder =
+        perflab_conduct::leftovers::TemporaryFolder::make(&perflab_observe::own_directories::state(), &boot)
+            .context("cannot make a folder for the trace")?;
     let path = folder.path().join("trace");
     let mut pen = Pen::new(&path, &places, program.is_go(), subject.pid, &cost)?;
     let took = subject.watch(attached, &mut pen, &stop, limit)?;

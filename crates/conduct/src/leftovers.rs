@@ -1,0 +1,105 @@
+//! What a killed perflab leaves, known beforehand: folders that hold something only for a while are written to a journal of
+//! settings before they are made, so that the next start or `perflab undo` removes them and names them.
+
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::ConductError;
+use crate::settings::{Undo, UndoJournal};
+
+/// A folder for a while, which nobody else may look into; its name begins with `perflab-`.
+#[derive(Debug)]
+pub struct TemporaryFolder {
+    path: PathBuf,
+    journal: Option<UndoJournal>,
+}
+
+impl TemporaryFolder {
+    /// Makes one below the folder for temporary files. `state` is where journals lie.
+    ///
+    /// # Errors
+    /// The journal or the folder cannot be written.
+    pub fn make(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
+        // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
+        let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
+        let path = std::env::temp_dir().join(format!("perflab-{id}"));
+        let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
+        let promise = journal.promise(Undo::Remove { path: path.clone() })?;
+        if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
+            // Not ours: nothing is to be removed.
+            journal.settle(promise)?;
+            journal.close();
+            return Err(ConductError::Scratch { path, source });
+        }
+        Ok(TemporaryFolder { path, journal: Some(journal) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Some(mut journal) = self.journal.take() {
+            // What cannot be removed stays in the journal, and is named at the next start.
+            let _ = journal.undo_since(0);
+            journal.close();
+        }
+    }
+}
+
+/// A temporary folder that is made when it is first asked for.
+#[derive(Debug, Default)]
+pub struct FolderWhenWanted(Mutex<Option<TemporaryFolder>>);
+
+impl FolderWhenWanted {
+    /// Its path.
+    ///
+    /// # Errors
+    /// As [`TemporaryFolder::make`].
+    pub fn path(&self, state: &Path, boot_id: &str) -> Result<PathBuf, ConductError> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = &*made {
+            return Ok(folder.path().into());
+        }
+        let folder = TemporaryFolder::make(state, boot_id)?;
+        let path = folder.path().into();
+        *made = Some(folder);
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::settings::recover;
+
+    #[test]
+    fn a_folder_goes_with_its_owner_or_by_the_next_start() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = TemporaryFolder::make(state.path(), "boot").unwrap();
+        let path = folder.path().to_owned();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        drop(folder);
+        assert!(!path.exists() && std::fs::read_dir(state.path()).unwrap().next().is_none());
+
+        let mut killed = TemporaryFolder::make(state.path(), "boot").unwrap();
+        let path = killed.path().to_owned();
+        std::fs::write(path.join("trace"), "x").unwrap();
+        // As the kernel closes the journal of a process that is killed.
+        drop(killed.journal.take());
+        drop(killed);
+        let found = recover(state.path(), "boot");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].undone[0].contains(path.to_str().unwrap()), "{found:?}");
+        assert!(!path.exists());
+    }
+}

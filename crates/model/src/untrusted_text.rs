@@ -1,0 +1,57 @@
+//! What files, programs and guests call themselves, shown without obeying it. Owns which signs a terminal would obey, or which
+//! turn the order of letters round; refuses to judge words. JSON has escapes of its own and is given as it is.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The text with signs that command a terminal made visible (`\x1b`, `\u{202e}`); line ends and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, |sign| !matches!(sign, '\n' | '\t'))
+}
+
+/// The same for what has to stay in one line: a cell of a table, a name in a sentence.
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| true)
+}
+
+fn escaped(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let commands = |sign: char| is_command(sign) && more(sign);
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    // A carriage return before a line end means nothing.
+    let text = if more('\n') { Cow::Borrowed(text) } else { Cow::Owned(text.replace("\r\n", "\n")) };
+    let mut out = String::with_capacity(text.len() + 16);
+    for sign in text.chars() {
+        // Writing to a string cannot fail.
+        let _ = match sign {
+            '\n' if more(sign) => out.write_str("\\n"),
+            '\t' if more(sign) => out.write_str("\\t"),
+            '\r' => out.write_str("\\r"),
+            _ if !commands(sign) => out.write_char(sign),
+            _ if u32::from(sign) < 0x100 => write!(out, "\\x{:02x}", u32::from(sign)),
+            _ => write!(out, "\\u{{{:x}}}", u32::from(sign)),
+        };
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a sign is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
+fn is_command(sign: char) -> bool {
+    sign.is_control()
+        || matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown() {
+        assert_eq!(visible("a\x1b[2J\x07\u{9b}b\x7f"), "a\\x1b[2J\\x07\\x9bb\\x7f");
+        assert_eq!(visible("\u{202e}gpj\u{2069}\u{200f}"), "\\u{202e}gpj\\u{2069}\\u{200f}");
+        assert_eq!(visible("one\r\ntwo\tthree\rfour"), "one\ntwo\tthree\\rfour");
+        assert_eq!(visible_line("one\ntwo\t\r"), "one\\ntwo\\t\\r");
+        assert!(matches!(visible_line("größer, 大"), Cow::Borrowed(_)));
+    }
+}

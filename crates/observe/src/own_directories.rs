@@ -1,0 +1,328 @@
+//! Where perflab keeps what it will believe later (state, caches, sockets), and whether nobody else could have written it.
+//!
+//! A journal of settings holds commands that are carried out, and a cache names the kernel that is booted: both are taken only
+//! from a folder that belongs to the effective user, reached through folders that nobody else may write, and only from files
+//! of that user. Owner and mode are asked of opened descriptors, so that nothing can change between the look and the use.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+/// As many symbolic links as the kernel follows.
+const MOST_LINKS: u32 = 40;
+
+/// How a folder is opened: nothing but to reach what lies in it.
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Where the journals of settings lie: `$PERFLAB_STATE`, else `$XDG_STATE_HOME/perflab`, else `~/.local/state/perflab`; for root
+/// whose home is not its own, `/var/lib/perflab`.
+pub fn state() -> PathBuf {
+    variable("PERFLAB_STATE")
+        .or_else(|| believed("XDG_STATE_HOME").map(|base| base.join("perflab")))
+        .unwrap_or_else(|| at_home(".local/state/perflab", "/var/lib/perflab"))
+}
+
+/// Where kernels are kept: `$PERFLAB_CACHE`, else `$XDG_CACHE_HOME/perflab`, else `~/.cache/perflab`; for root whose home is not
+/// its own, `/var/cache/perflab`.
+pub fn cache() -> PathBuf {
+    variable("PERFLAB_CACHE")
+        .or_else(|| believed("XDG_CACHE_HOME").map(|base| base.join("perflab")))
+        .unwrap_or_else(|| at_home(".cache/perflab", "/var/cache/perflab"))
+}
+
+/// Where sockets of guests lie: `$XDG_RUNTIME_DIR/perflab`, else for root `/run/perflab`, for others a folder of their own under
+/// /tmp: its path has to be short.
+pub fn runtime() -> PathBuf {
+    let user = rustix::process::geteuid();
+    believed("XDG_RUNTIME_DIR").map_or_else(
+        || match user.is_root() {
+            true => "/run/perflab".into(),
+            false => format!("/tmp/perflab-{}", user.as_raw()).into(),
+        },
+        |base| base.join("perflab"),
+    )
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The folder that a variable names, unless we are root and it is somebody else's: `sudo -E` and `su -m` keep variables.
+fn believed(name: &str) -> Option<PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    variable(name).filter(|path| path.is_absolute() && (!is_root || is_roots(path)))
+}
+
+fn is_roots(path: &Path) -> bool {
+    statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == 0)
+}
+
+/// `below` the home of the user; for root without a home of its own, `system`.
+fn at_home(below: &str, system: &str) -> PathBuf {
+    let home = believed("HOME");
+    if rustix::process::geteuid().is_root() {
+        return home.map_or_else(|| system.into(), |home| home.join(below));
+    }
+    // Nobody's home is not there: what wants to write says so, and names PERFLAB_STATE or PERFLAB_CACHE.
+    home.or_else(std::env::home_dir).unwrap_or_else(|| "/nonexistent".into()).join(below)
+}
+
+/// Opens a folder of the user's own; what is missing of its path is made, for this user only.
+///
+/// # Errors
+/// It cannot be made, or another user could have written to it.
+pub fn make(path: &Path) -> io::Result<OwnedFd> {
+    let folder = walk(path, true)?;
+    let found = fstat(&folder)?;
+    mine(&found)?;
+    if found.st_mode & 0o077 != 0 {
+        fchmod(&folder, Mode::RWXU)?;
+    }
+    Ok(folder)
+}
+
+/// Opens a folder of the user's own; `None` where there is none.
+///
+/// # Errors
+/// Another user could have written to it.
+pub fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let folder = match walk(path, false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    mine(&fstat(&folder)?)?;
+    Ok(Some(folder))
+}
+
+/// How a file of one's own is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// to read it
+    Read,
+    /// to read it, and to write at its end
+    Append,
+    /// to write at its end; it must not be there yet
+    New,
+}
+
+/// Opens a file in a folder that [`make`] or [`open`] gave.
+///
+/// # Errors
+/// It cannot be opened, is no regular file, or another user could have written it.
+pub fn open_file(folder: &OwnedFd, name: &OsStr, access: Access) -> io::Result<File> {
+    let flags = match access {
+        Access::Read => OFlags::RDONLY,
+        Access::Append => OFlags::RDWR | OFlags::APPEND,
+        Access::New => OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL,
+    };
+    // A FIFO or a device in the file's place is looked at, not waited for.
+    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags | careful, Mode::RUSR | Mode::WUSR)?;
+    let found = fstat(&file)?;
+    if found.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err(io::Error::other("it is not a regular file; it is left alone"));
+    }
+    mine(&found)?;
+    Ok(File::from(file))
+}
+
+/// Refuses what the effective user does not own, or others may write.
+fn mine(found: &Stat) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    if found.st_uid != user {
+        let owner = found.st_uid;
+        return Err(io::Error::other(format!(
+            "it belongs to user {owner}, not to user {user}; it is left alone"
+        )));
+    }
+    if others_write(found) {
+        let mode = found.st_mode & 0o7777;
+        return Err(io::Error::other(format!(
+            "others may write to it (mode {mode:04o}); it is left alone until `chmod go-w`"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether somebody but the owner may write. A group that is the owner's alone (Debian's and Fedora's way) is nobody else.
+fn others_write(found: &Stat) -> bool {
+    let by_group = found.st_mode & 0o020 != 0 && found.st_gid != found.st_uid;
+    found.st_mode & 0o002 != 0 || by_group
+}
+
+/// Opens the folder at `path` from the root down, each part of it by itself.
+fn walk(path: &Path, make: bool) -> io::Result<OwnedFd> {
+    let path = std::path::absolute(path)?;
+    let mut left = parts(&path);
+    let mut here = openat(CWD, "/", FOLDER | OFlags::RDONLY, Mode::empty())?;
+    let mut links = 0;
+    while let Some(part) = left.pop_front() {
+        trusted(&fstat(&here)?, &path)?;
+        here = match openat(&here, &part, FOLDER | OFlags::RDONLY, Mode::empty()) {
+            Ok(next) => next,
+            Err(Errno::NOENT) if make => {
+                match mkdirat(&here, &part, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                openat(&here, &part, FOLDER | OFlags::RDONLY, Mode::empty())?
+            }
+            // Linux says so of a link where a folder is wanted.
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                links += 1;
+                let target = link(&here, &part, &path, links)?;
+                let from_root = target.is_absolute();
+                let mut all = parts(&target);
+                all.append(&mut left);
+                left = all;
+                if !from_root {
+                    continue;
+                }
+                openat(CWD, "/", FOLDER | OFlags::RDONLY, Mode::empty())?
+            }
+            Err(Errno::ACCESS) => openat(&here, &part, FOLDER | OFlags::PATH, Mode::empty())?,
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(here)
+}
+
+/// Where a link leads: one of root's or of the user's own.
+fn link(folder: &OwnedFd, name: &OsStr, path: &Path, links: u32) -> io::Result<PathBuf> {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if found.st_mode & libc::S_IFMT != libc::S_IFLNK {
+        return Err(Errno::NOTDIR.into());
+    }
+    if links > MOST_LINKS {
+        return Err(Errno::LOOP.into());
+    }
+    if !trusted_owner(&found) {
+        let (owner, name) = (found.st_uid, name.display());
+        return Err(io::Error::other(format!(
+            "`{name}` in {} is a link of user {owner}'s, which is not followed",
+            path.display()
+        )));
+    }
+    let target = readlinkat(folder, name, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+/// Refuses a folder on the way in which somebody else may replace what lies there.
+fn trusted(found: &Stat, path: &Path) -> io::Result<()> {
+    let sticky = found.st_mode & 0o1000 != 0;
+    if trusted_owner(found) && (sticky || !others_write(found)) {
+        return Ok(());
+    }
+    let (owner, mode) = (found.st_uid, found.st_mode & 0o7777);
+    Err(io::Error::other(format!(
+        "a folder on the way to {} (user {owner}, mode {mode:04o}) can be changed by another user; name another place",
+        path.display()
+    )))
+}
+
+fn trusted_owner(found: &Stat) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    found.st_uid == 0 || found.st_uid == user || (found.st_uid == OVERFLOW && in_user_namespace())
+}
+
+/// Who owns, in a user namespace, what belongs to nobody in it: there, `/` is this user's.
+const OVERFLOW: u32 = 65534;
+
+fn in_user_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    !map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let part = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        _ => None,
+    };
+    path.components().filter_map(part).collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_folder_is_made_for_its_user_only() {
+        let base = tempfile::tempdir().unwrap();
+        let wanted = base.path().join("a/b");
+        make(&wanted).unwrap();
+        assert_eq!((mode(&base.path().join("a")), mode(&wanted)), (0o700, 0o700));
+        fs::set_permissions(&wanted, Permissions::from_mode(0o755)).unwrap();
+        make(&wanted).unwrap();
+        assert_eq!(mode(&wanted), 0o700, "what older versions made is closed");
+    }
+
+    #[test]
+    fn what_others_may_write_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let wanted = base.path().join("open/state");
+        fs::create_dir_all(&wanted).unwrap();
+        fs::set_permissions(&wanted, Permissions::from_mode(0o777)).unwrap();
+        assert!(make(&wanted).is_err() && open(&wanted).is_err());
+        fs::set_permissions(&wanted, Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(wanted.parent().unwrap(), Permissions::from_mode(0o777)).unwrap();
+        assert!(make(&wanted).is_err(), "somebody may put another folder in its place");
+        fs::set_permissions(wanted.parent().unwrap(), Permissions::from_mode(0o1777)).unwrap();
+        make(&wanted).unwrap();
+    }
+
+    #[test]
+    fn own_links_are_followed_and_files_of_other_kinds_are_not_waited_for() {
+        let base = tempfile::tempdir().unwrap();
+        let real = base.path().join("real");
+        let folder = make(&real).unwrap();
+        symlink("real", base.path().join("link")).unwrap();
+        open(&base.path().join("link")).unwrap().unwrap();
+        symlink("loop", base.path().join("loop")).unwrap();
+        assert!(open(&base.path().join("loop")).is_err());
+        open_file(&folder, OsStr::new("file"), Access::New).unwrap();
+        assert!(open_file(&folder, OsStr::new("file"), Access::New).is_err());
+        symlink("file", real.join("alias")).unwrap();
+        assert!(open_file(&folder, OsStr::new("alias"), Access::Append).is_err());
+        rustix::fs::mknodat(CWD, real.join("fifo"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert!(open_file(&folder, OsStr::new("fifo"), Access::Read).is_err());
+        assert!(open(&base.path().join("nothing")).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_refused_root() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let theirs = base.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        chown(&theirs, Some(OVERFLOW - 1), None).unwrap();
+        assert!(make(&theirs).is_err(), "the folder");
+        assert!(make(&theirs.join("below")).is_err(), "a folder in it");
+        let link = base.path().join("link");
+        fs::create_dir(base.path().join("ours")).unwrap();
+        symlink("ours", &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(OVERFLOW - 1), None).unwrap();
+        assert!(make(&link).is_err(), "a link");
+        let ours = make(&base.path().join("ours")).unwrap();
+        fs::write(base.path().join("ours/file"), "x").unwrap();
+        chown(base.path().join("ours/file"), Some(OVERFLOW - 1), None).unwrap();
+        assert!(open_file(&ours, OsStr::new("file"), Access::Read).is_err(), "a file");
+    }
+}

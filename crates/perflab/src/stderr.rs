@@ -1,0 +1,33 @@
+//! Where people are spoken to beside the data: on stderr. One whose reader is gone, or whose disk is full, changes nothing of what
+//! is done; and what files and guests call themselves commands no terminal.
+
+use std::fmt;
+use std::io::Write as _;
+
+use perflab_model::untrusted_text::visible;
+
+/// Says a line.
+pub fn line(text: fmt::Arguments<'_>) {
+    // Whoever does not listen misses the words and nothing else.
+    let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+}
+
+/// Says what brings its own line ends.
+pub fn text(text: fmt::Arguments<'_>) {
+    let _ = write!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+}
+
+/// Writes what perflab itself has coloured.
+pub fn coloured(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// [`line`] with the arguments of `format!`.
+macro_rules! stderr_line {
+    ($($words:tt)*) => { $crate::stderr::line(format_args!($($words)*)) };
+}
+
+/// [`text()`] with the arguments of `format!`.
+macro_rules! stderr_text {
+    ($($words:tt)*) => { $crate::stderr::text(format_args!($($words)*)) };
+}

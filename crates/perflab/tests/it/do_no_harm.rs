@@ -1,0 +1,228 @@
+//! What others write commands nobody, and whoever goes away (a terminal, a reader of messages) leaves nothing changed.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::interrupted::{signal, start, wait_for};
+use crate::laboratory::{Laboratory, is_root, skip};
+
+const NOBODY: u32 = 65534;
+
+/// A journal that makes `mark` when it is carried out.
+fn planted(laboratory: &Laboratory, folder: &std::path::Path) -> std::path::PathBuf {
+    let mark = laboratory.path("commanded");
+    let journal = folder.join("undo-01M85MNR345PYD356AYGQEABAA.jsonl");
+    let undo = serde_json::json!({"change": {"number": 0, "undo": {"run": {"factor": "f", "argv": ["touch", mark]}}}});
+    fs::write(&journal, format!("{{\"boot\":\"x\"}}\n{undo}\n")).unwrap();
+    journal
+}
+
+#[test]
+fn a_journal_of_another_user_is_not_carried_out_root() {
+    if !is_root() {
+        return skip("a_journal_of_another_user_is_not_carried_out_root", "giving files away needs root");
+    }
+    let laboratory = Laboratory::new();
+    let state = laboratory.path("theirs");
+    fs::create_dir(&state).unwrap();
+    let journal = planted(&laboratory, &state);
+    let undo = || laboratory.command(&["undo"]).env("PERFLAB_STATE", &state).output().unwrap();
+    chown(&journal, Some(NOBODY), None).unwrap();
+    assert_eq!(undo().status.code(), Some(3), "the file is theirs");
+    chown(&journal, Some(0), None).unwrap();
+    fs::set_permissions(&journal, PermissionsExt::from_mode(0o666)).unwrap();
+    assert_eq!(undo().status.code(), Some(3), "they may write the file");
+    fs::set_permissions(&journal, PermissionsExt::from_mode(0o600)).unwrap();
+    chown(&state, Some(NOBODY), None).unwrap();
+    assert_eq!(undo().status.code(), Some(3), "the folder is theirs");
+    assert!(!laboratory.path("commanded").exists() && journal.exists());
+    chown(&state, Some(0), None).unwrap();
+    assert_eq!(undo().status.code(), Some(0), "it is our own");
+    assert!(laboratory.path("commanded").exists() && !journal.exists());
+}
+
+#[test]
+fn root_believes_no_folder_of_somebody_else_root() {
+    if !is_root() {
+        return skip("root_believes_no_folder_of_somebody_else_root", "only root is told of another's home");
+    }
+    let laboratory = Laboratory::new();
+    let home = laboratory.path("home");
+    let places = [home.join(".local/state/perflab"), laboratory.path("temporary/perflab-state")];
+    for place in &places {
+        fs::create_dir_all(place).unwrap();
+        planted(&laboratory, place);
+    }
+    chown(&home, Some(NOBODY), None).unwrap();
+    for home in [Some(&home), None] {
+        let mut command = laboratory.command(&["list"]);
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .env("TMPDIR", laboratory.path("temporary"))
+            .env("PERFLAB_ARCHIVE", laboratory.path("archive"));
+        home.map(|home| command.env("HOME", home));
+        let mut undo = std::process::Command::new(command.get_program());
+        undo.arg("undo")
+            .env_clear()
+            .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        undo.output().unwrap();
+        assert!(!laboratory.path("commanded").exists(), "HOME={home:?}");
+    }
+}
+
+/// A run that is ended so has its setting put back, and what was measured is kept.
+fn is_kept_after(signals: &[Signal], pause: Duration, code: Option<i32>) {
+    let laboratory = Laboratory::new();
+    let mut child = start(&laboratory);
+    for one in signals {
+        signal(&child, *one);
+        std::thread::sleep(pause);
+    }
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), code, "{signals:?}: {status}");
+    assert!(!laboratory.path("mark").exists(), "{signals:?}: the setting is undone");
+    assert!(laboratory.good(&["show"]).out.contains("speed"));
+}
+
+#[test]
+fn a_closed_terminal_and_each_other_wish_to_stop_put_settings_back() {
+    for one in [Signal::HUP, Signal::QUIT, Signal::TERM, Signal::INT] {
+        is_kept_after(&[one], Duration::ZERO, Some(4));
+    }
+}
+
+#[test]
+fn two_signals_at_once_are_one() {
+    is_kept_after(&[Signal::INT, Signal::INT], Duration::from_millis(5), Some(4));
+    is_kept_after(&[Signal::TERM, Signal::TERM], Duration::ZERO, Some(4));
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_still_puts_settings_back() {
+    let laboratory = Laboratory::new();
+    laboratory.workload("deaf", "", "trap '' TERM INT HUP; echo speed 1; sleep 600");
+    let mark = laboratory.path("mark");
+    // Its undo takes longer than anybody waits: the second signal comes while it goes on.
+    let study = laboratory.study(
+        "deaf.toml",
+        &format!(
+            "run = {{ iterations = 2, warmup = 0 }}\n[workload.deaf]\n[factor.mark]\nkind = \"commands\"\n\
+             levels = [{{ name = \"on\", apply = [\"touch\", \"{0}\"], undo = [\"sh\", \"-c\", \"sleep 2; rm -f {0}\"] }}]",
+            mark.display()
+        ),
+    );
+    let mut child =
+        laboratory.command(&["run", &study]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    wait_for(|| mark.exists());
+    signal(&child, Signal::TERM);
+    std::thread::sleep(Duration::from_millis(600));
+    signal(&child, Signal::TERM);
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(15), "{status}");
+    assert!(!mark.exists(), "the setting is undone");
+}
+
+#[test]
+fn messages_that_nobody_can_take_end_nothing() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("two.toml", "run = { iterations = 2, warmup = 0 }\n[workload.echo]");
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let run = laboratory.command(&["run", &study]).stderr(full()).stdout(Stdio::null()).status().unwrap();
+    assert_eq!(run.code(), Some(0));
+    for (words, code) in [(&["show", "nothere"][..], 2), (&["undo"], 0), (&["list"], 0), (&["--nothing"], 2)]
+    {
+        let ended = laboratory.command(words).stderr(full()).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(ended.code(), Some(code), "{words:?}");
+    }
+    // A reader that has gone.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let run = laboratory.command(&["run", &study]).stderr(writer).stdout(Stdio::null()).status().unwrap();
+    assert_eq!(run.code(), Some(0));
+    for words in [&["--help"][..], &["list"]] {
+        let ended = laboratory.command(words).stdout(full()).status().unwrap();
+        assert_eq!(ended.code(), Some(1), "{words:?}");
+    }
+}
+
+#[test]
+fn names_command_no_terminal() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let label = "\u{1b}]0;own\u{7}\u{202e}x\nline";
+    let run = laboratory.run(&["run", "--label", label, &study]);
+    let mut said = run.out + &run.err;
+    for words in [
+        &["list"][..],
+        &["show"],
+        &["list", "--format", "csv"],
+        &["list", "--format", "markdown"],
+        &["compare", "@latest", "@latest"],
+    ] {
+        let told = laboratory.run(words);
+        said += &(told.out + &told.err);
+    }
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{said}");
+    assert!(said.contains("\\x1b]0;own\\x07\\u{202e}x"), "{said:?}");
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+}
+
+#[test]
+fn what_never_ends_is_not_waited_for() {
+    let laboratory = Laboratory::new();
+    let fifo = laboratory.path("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let fifo = fifo.to_str().unwrap();
+    for path in [fifo, "/dev/zero", "/proc/kmsg"] {
+        for words in [&["import", path][..], &["import", "--kind", "fio", path], &["flame", "import", path]] {
+            let told = laboratory.run(words);
+            assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
+        }
+    }
+}
+
+#[test]
+fn a_fifo_as_the_lock_of_a_run_is_not_waited_for() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    laboratory.good(&["run", &study]);
+    let run = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten().next().unwrap().path();
+    let lock = run.join("lock");
+    let _ = fs::remove_file(&lock);
+    rustix::fs::mknodat(rustix::fs::CWD, &lock, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    for words in [&["list"][..], &["show"], &["prune", "--keep", "0", "--apply"]] {
+        assert!(laboratory.run(words).code.is_some(), "{words:?}");
+    }
+}
+
+#[test]
+fn undo_ends_and_names_what_a_killed_recording_left() {
+    let laboratory = Laboratory::new();
+    let temporary = laboratory.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = laboratory.command(&["slab", "record", "--", "sleep", "600"]);
+    let mut child =
+        command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let samples = || fs::read_dir(laboratory.path("archive/runs")).is_ok_and(|runs| runs.count() > 0);
+    wait_for(|| samples() && fs::read_dir(&temporary).is_ok_and(|all| all.count() > 0));
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let left = fs::read_dir(&temporary).unwrap().flatten().next().unwrap().path();
+    let told = laboratory.run(&["undo"]);
+    assert!(
+        told.err.contains(left.to_str().unwrap()) && told.err.contains("ended 1 processes"),
+        "{}",
+        told.err
+    );
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
