@@ -14,6 +14,23 @@ pub fn visible_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| true)
 }
 
+/// [`visible`]; where `coloured`, the colours (`ESC [ 1 m`) stay that perflab gave the text.
+pub fn visible_text(text: &str, coloured: bool) -> Cow<'_, str> {
+    if !coloured || !text.contains('\x1b') {
+        return visible(text);
+    }
+    let mut parts = text.split('\x1b');
+    let mut out = parts.next().map(|first| visible(first).into_owned()).unwrap_or_default();
+    for part in parts {
+        let words = part.strip_prefix('[').unwrap_or_default();
+        let is_colour =
+            words.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == ';').starts_with('m');
+        out += if is_colour { "\x1b" } else { "\\x1b" };
+        out += &visible(part);
+    }
+    Cow::Owned(out)
+}
+
 fn escaped(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
     let commands = |sign: char| is_command(sign) && more(sign);
     if !text.contains(commands) {
@@ -45,6 +62,13 @@ fn is_command(sign: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colours_stay_and_nothing_else() {
+        let text = "\x1b[1mbold\x1b[0m \x1b]0;own\x07 \x1b[2J";
+        assert_eq!(visible_text(text, true), "\x1b[1mbold\x1b[0m \\x1b]0;own\\x07 \\x1b[2J");
+        assert_eq!(visible_text("\x1b[1mbold", false), "\\x1b[1mbold");
+    }
 
     #[test]
     fn what_a_terminal_obeys_is_shown() {

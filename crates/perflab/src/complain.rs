@@ -70,19 +70,6 @@ fn report(problems: &Problems, problem: &Problem) -> Report {
     Report::new(diagnostic).with_source_code(NamedSource::new(&problems.file, problems.text.clone()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::chain;
-
-    #[test]
-    fn a_cause_is_said_once_wherever_the_words_before_name_it() {
-        let error =
-            anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
-        assert_eq!(chain(&error), "saving: cannot write /a: no room; free some");
-        assert_eq!(chain(&anyhow::anyhow!("no room").context("no room")), "no room");
-    }
-}
-
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
 pub fn print_usage(asked: &clap::Error) -> std::process::ExitCode {
     let code = u8::try_from(asked.exit_code()).unwrap_or(2);
@@ -93,5 +80,18 @@ pub fn print_usage(asked: &clap::Error) -> std::process::ExitCode {
         }
         // Said to nobody: stderr is broken, or its reader has enough.
         _ => code.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chain;
+
+    #[test]
+    fn a_cause_is_said_once_wherever_the_words_before_name_it() {
+        let error =
+            anyhow::anyhow!("no room").context("cannot write /a: no room; free some").context("saving");
+        assert_eq!(chain(&error), "saving: cannot write /a: no room; free some");
+        assert_eq!(chain(&anyhow::anyhow!("no room").context("no room")), "no room");
     }
 }

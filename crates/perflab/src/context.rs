@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use perflab_archive::Archive;
+use perflab_model::untrusted_text::visible_text;
 use perflab_observe::Root;
 use perflab_present::table::{Format, Grid};
 use perflab_workload::Catalogue;
@@ -71,6 +72,11 @@ impl Context {
 
     /// Prints text that is data.
     pub fn write(&self, text: &str) -> anyhow::Result<()> {
+        // JSON escapes by itself, and is exact.
+        let text = match self.format {
+            Format::Json => text.into(),
+            _ => visible_text(text, self.colour),
+        };
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
