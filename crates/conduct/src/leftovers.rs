@@ -75,7 +75,6 @@ impl FolderWhenWanted {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
