@@ -250,7 +250,6 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
