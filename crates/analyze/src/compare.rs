@@ -3,9 +3,11 @@
 
 mod by_factor;
 mod common;
+mod edited;
 mod noise;
 mod overall;
 
+use self::edited::EditedCases;
 use crate::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::diagnose::diagnose;
 use crate::families::{Families, settle};
@@ -44,14 +46,24 @@ pub fn compare(baseline: &Side, candidates: &[Side], options: &Options) -> Resul
         .iter()
         .flat_map(|side| environment::differences(&baseline.runs, &side.name, &side.runs))
         .collect();
-    let mut warnings = overall::of_sides(&sides);
-    warnings.extend(noise::doubts(&sides, options));
+    let mut warnings = Vec::new();
+    let mut edited = Vec::new();
     for side in candidates {
-        warnings.extend(overall::environment(&baseline.name, &side.name, &facts));
-        let differences = planned::differences(&baseline.runs, &side.runs, &hidden);
-        warnings.extend(overall::study(&baseline.name, &side.name, differences));
+        if let Some(first) = baseline.runs.first() {
+            let others = baseline.runs.iter().skip(1).chain(&side.runs);
+            let cases = planned::edited_cases(&first.manifest, others, &hidden, &hidden);
+            edited.push(EditedCases { candidate: side.name.clone(), cases });
+        }
     }
-    let mut found = finish(index, ours, theirs, warnings, options)?;
+    for (side, edited) in candidates.iter().zip(&edited) {
+        warnings.extend(edited.warnings(&baseline.name, options));
+        let differences = planned::rules_of_sides(&baseline.runs, &side.runs, &hidden);
+        warnings.extend(overall::study(&baseline.name, &side.name, &differences));
+        warnings.extend(overall::environment(&baseline.name, &side.name, &facts));
+    }
+    warnings.extend(overall::of_sides(&sides));
+    warnings.extend(noise::doubts(&sides, options));
+    let mut found = finish(index, ours, theirs, warnings, &edited, options)?;
     found.notes.extend(compared.iter().map(common::ComparedFactor::note));
     found.facts = facts;
     Ok(found)
@@ -63,6 +75,7 @@ fn finish(
     mut ours: Table,
     mut theirs: Vec<Table>,
     mut warnings: Vec<Warning>,
+    edited: &[EditedCases],
     options: &Options,
 ) -> Result<Comparison, AnalyzeError> {
     for table in std::iter::once(&mut ours).chain(&mut theirs) {
@@ -75,6 +88,7 @@ fn finish(
     warnings.extend(cell_warnings(&index, &ours, &theirs));
     warnings.extend(noise::within(&mut drafts, options));
     overall::flag_rows(&index, &mut drafts, &warnings);
+    drafts.iter_mut().for_each(|draft| edited::withhold(&mut draft.row, edited, options));
     Ok(Comparison {
         format: COMPARISON_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),

@@ -53,6 +53,8 @@ pub struct RunInfo {
     pub id: String,
     /// The user's name for it.
     pub label: Option<String>,
+    /// Its study's title.
+    pub study: String,
     /// How it stands.
     pub status: Status,
     /// Order of its iterations.
@@ -102,6 +104,9 @@ pub struct Row {
     pub flags: Vec<Flag>,
     /// How the change was estimated; absent without a change.
     pub method: Option<Method>,
+    /// Why there is no verdict though there are numbers: what differs between the two sides' cases of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
     /// About how many repetitions (of [`Method::level`]) a side would decide an unclear row.
     pub needed: Option<usize>,
 }
@@ -252,11 +257,13 @@ impl Verdict {
 
 impl Row {
     /// The word that people should read: the verdict's, or "changed" for a clear change of a metric without a
-    /// direction, or "missing" where one side has no value.
+    /// direction, "missing" where one side has no value, or "withheld" where the sides did different things.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if self.flags.contains(&Flag::OneSided) {
             "missing"
+        } else if self.withheld.is_some() {
+            "withheld"
         } else if self.flags.contains(&Flag::Changed) {
             "changed"
         } else {

@@ -1,6 +1,8 @@
 //! Owns which facts differ between the sides and how likely each explains a change. It refuses to blame: it ranks.
 
-use perflab_model::{RunRecord, Value};
+use std::collections::BTreeSet;
+
+use perflab_model::{Facts, RunRecord, Value};
 use serde::Serialize;
 
 /// A fact that is not the same on both sides.
@@ -35,9 +37,12 @@ const KINDS: &[(&str, Weight)] = &[
     ("kernel.release", Weight::Often), ("kernel.cmdline", Weight::Often), ("mitigations.", Weight::Often),
     ("cpu.model", Weight::Often), ("cpu.microcode", Weight::Often), ("cpu.", Weight::Often),
     ("hypervisor.", Weight::Often), ("kernel.", Weight::Often), ("thp.", Weight::Often), ("numa.", Weight::Often),
-    ("memory.", Weight::Often), ("disk.", Weight::Often), ("cgroup.", Weight::Often), ("sysctl.", Weight::Often),
+    ("memory.", Weight::Often), ("cgroup.", Weight::Often), ("sysctl.", Weight::Often),
     ("reclaim.", Weight::Often), ("clocksource", Weight::Often), ("distribution.", Weight::Often),
-    ("job.", Weight::Often), ("load.", Weight::Drifts), ("memory.available", Weight::Drifts), ("", Weight::Hardly),
+    ("disk.", Weight::Often), ("job.", Weight::Often), ("load.", Weight::Drifts), ("memory.available", Weight::Drifts), ("", Weight::Hardly),
+    // Other processes mount and unmount, and loop devices come and go.
+    ("disk.free.", Weight::Hardly), ("disk.loop", Weight::Hardly), ("disk.mount.", Weight::Hardly),
+    ("disk.mount./.", Weight::Often),
     ("kernel.config.sha256", Weight::Hardly), ("job.run", Weight::Hardly), ("import.", Weight::Hardly),
 ];
 /// As much of the larger one is a difference of a fact that drifts, where it explains anything.
@@ -94,14 +99,45 @@ fn sorted(mut found: Vec<(usize, FactDifference)>) -> Vec<FactDifference> {
 }
 
 fn ranked(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(usize, FactDifference)> {
-    let all = baseline.manifest.facts.all_differences(&candidate.manifest.facts).into_iter();
+    let mut found = of_targets(baseline, name, candidate);
+    found.extend(of_facts(&baseline.manifest.facts, &candidate.manifest.facts, "", name));
+    found
+}
+
+/// What differs in the targets, by name: what runs in a guest is explained by the guest first. Of targets that a study counts
+/// (`guest1`, `guest2`) the first one speaks for all that say the same.
+fn of_targets(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(usize, FactDifference)> {
+    let mut found: Vec<(usize, FactDifference)> = Vec::new();
+    let mut known: BTreeSet<(String, Option<String>, Option<String>)> = BTreeSet::new();
+    for ours in &baseline.manifest.targets {
+        let Some(theirs) = candidate.manifest.targets.iter().find(|target| target.name == ours.name) else {
+            continue;
+        };
+        let (mut a, mut b) = (ours.facts.clone(), theirs.facts.clone());
+        for (facts, target) in [(&mut a, ours), (&mut b, theirs)] {
+            if !target.kernel.is_empty() {
+                facts.add("kernel.release", target.kernel.as_str(), "target");
+            }
+        }
+        for (rank, fact) in of_facts(&a, &b, &format!("{}: ", ours.name), name) {
+            let bare = fact.key.rsplit(": ").next().unwrap_or_default().to_owned();
+            if known.insert((bare, fact.baseline.clone(), fact.candidate.clone())) {
+                found.push((rank, fact));
+            }
+        }
+    }
+    found
+}
+
+fn of_facts(ours: &Facts, theirs: &Facts, prefix: &str, name: &str) -> Vec<(usize, FactDifference)> {
+    let all = ours.all_differences(theirs).into_iter();
     let difference = |difference: perflab_model::facts::Difference<'_>| {
         let (rank, important) = rank(&difference);
         if difference.is_volatile() && !important {
             return None;
         }
         let fact = FactDifference {
-            key: difference.key.into(),
+            key: format!("{prefix}{}", difference.key),
             candidate_name: name.into(),
             baseline: difference.ours.map(ToString::to_string),
             candidate: difference.theirs.map(ToString::to_string),
@@ -114,8 +150,6 @@ fn ranked(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(usize
 
 #[cfg(test)]
 mod tests {
-    use perflab_model::Facts;
-
     use super::*;
 
     fn facts(all: &[(&str, &str)]) -> Facts {
@@ -162,8 +196,8 @@ mod tests {
         let likely = [
             "kernel.release",
             "mitigations.retbleed",
-            "disk.vda.scheduler",
             "sysctl.vm.swappiness",
+            "disk.vda.scheduler",
             "load.5",
         ];
         assert_eq!(keys(true), likely);

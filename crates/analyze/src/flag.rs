@@ -10,6 +10,8 @@ pub enum Flag {
     Changed,
     /// one side has no value
     OneSided,
+    /// the sides did different things under one name
+    OtherCase,
     /// one boot on a side, and another one on the other
     OneBoot,
     /// too few values for an interval
@@ -39,6 +41,7 @@ impl Flag {
         match self {
             Flag::Changed => 'n',
             Flag::OneSided => '1',
+            Flag::OtherCase => 'w',
             Flag::OneBoot => 'h',
             Flag::Few => 'f',
             Flag::Drift => 'd',
@@ -58,6 +61,9 @@ impl Flag {
         match self {
             Flag::Changed => "differs clearly, but the metric has no better or worse",
             Flag::OneSided => "measured on one side only",
+            Flag::OtherCase => {
+                "command, parameters or definition differ: another benchmark under the same name"
+            }
             Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
             Flag::Few => "too few values for an interval",
             Flag::Drift => "the values drift over the run",

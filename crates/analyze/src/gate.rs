@@ -45,7 +45,7 @@ const WORDS: &[(&str, What)] = &[
 impl FromStr for Gate {
     type Err = NotAGate;
 
-    /// Reads `worse`, `worse:2%`, `worse:0.02`, `unclear`, `missing`, or several with commas between.
+    /// Reads `worse`, `worse:2%`, `unclear`, `missing`, or several with commas between.
     fn from_str(text: &str) -> Result<Self, NotAGate> {
         let refuse = |reason| NotAGate { text: text.into(), reason };
         let rules = text.split(',').map(|rule| Rule::parse(rule.trim()).map_err(refuse));
@@ -83,13 +83,17 @@ impl Rule {
     }
 }
 
-/// `2%` or `0.02` as a fraction.
+/// `2%` as a fraction. A number without its sign is refused: 2 may mean 2 % or 200 %.
 fn share(text: &str) -> Result<f64, String> {
-    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let value: f64 =
-        number.trim().parse().map_err(|_| format!("`{text}` is not a number or a percentage"))?;
+    let Some(number) = text.strip_suffix('%') else {
+        return Err(match text.parse::<f64>() {
+            Ok(_) => format!("`{text}` has no unit, as in `{text}%`"),
+            Err(_) => format!("`{text}` is not a percentage"),
+        });
+    };
+    let value: f64 = number.trim().parse().map_err(|_| format!("`{text}` is not a percentage"))?;
     if value >= 0.0 && value.is_finite() {
-        return Ok(value / scale);
+        return Ok(value / 100.0);
     }
     Err(format!("`{text}` is not zero or more"))
 }

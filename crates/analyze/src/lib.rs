@@ -106,6 +106,7 @@ pub use history::{Guard, History, guard, history};
 pub use interaction::{Interactions, interactions};
 pub use noise_card::NoiseCard;
 pub use options::Options;
+pub use planned::{PlanDifference, run_differences};
 pub use recap::{Recap, recap};
 pub use side::Side;
 pub use statistic::Statistic;

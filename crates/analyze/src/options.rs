@@ -19,6 +19,8 @@ pub struct Options {
     pub workloads: Vec<String>,
     /// The level that others are compared with by a factor; its first where absent.
     pub baseline: Option<String>,
+    /// Whether cases of one name are judged though their commands, parameters or definitions differ.
+    pub across: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
 }
@@ -31,6 +33,7 @@ impl Default for Options {
             metrics: Vec::new(),
             workloads: Vec::new(),
             baseline: None,
+            across: false,
             noise: None,
         }
     }

@@ -156,6 +156,7 @@ impl Spot<'_> {
             margin: margin.unwrap_or(options.default_margin),
             flags: self.flags(),
             method: None,
+            withheld: None,
             needed: None,
         })
     }

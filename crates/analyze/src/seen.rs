@@ -125,6 +125,7 @@ impl Index {
                 side: side.into(),
                 id: manifest.id.clone(),
                 label: manifest.label.clone(),
+                study: manifest.study.title.clone(),
                 status: manifest.status,
                 order: manifest.plan.order.clone(),
                 seed: manifest.plan.seed,

@@ -146,8 +146,21 @@ pub enum Warning {
         facts: usize,
         /// Of them, those of a kind that often changes results: rows are flagged for these only.
         important: usize,
-        /// The first of them, likely causes first, as `key: ours -> theirs`.
+        /// All of those, likely causes first, as `key: ours -> theirs`.
         first: Vec<String>,
+    },
+    /// Cases of one name that did different things.
+    DifferentCase {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+        /// The case.
+        subject: String,
+        /// What, as `key: ours -> theirs`.
+        differences: Vec<String>,
+        /// Whether the verdict was withheld for it.
+        withheld: bool,
     },
     /// The same case was run in another way.
     DifferentStudy {
@@ -208,6 +221,7 @@ impl Warning {
         Some(match self {
             Warning::FailedIterations { .. } | Warning::NotNumbers { .. } => Flag::Failed,
             Warning::OneSided { .. } => Flag::OneSided,
+            Warning::DifferentCase { .. } => Flag::OtherCase,
             Warning::OneBoot { .. } => Flag::OneBoot,
             Warning::TooFew { .. } | Warning::NotComputed { .. } => Flag::Few,
             Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
@@ -243,6 +257,8 @@ impl Warning {
             Warning::Modes { .. } => ("modes", "look at the dots in the report: one middle does not describe two groups; find what decides between them (placement, frequency, a background task)", "values fall into two groups"),
             Warning::Outliers { .. } => ("outliers", "they are kept; the report shows what the monitors saw in those iterations", "some values lie far from the rest"),
             Warning::DifferentEnvironment { .. } => ("different-environment", "make sure that what differs is what you mean to compare", "the environment differs"),
+            Warning::DifferentCase { withheld: true, .. } => ("different-case", "compare runs of the same case; --across judges them although they differ, for whoever changed just that", "another benchmark under the same name: no verdict"),
+            Warning::DifferentCase { withheld: false, .. } => ("different-case", "make sure that what differs is what you mean to compare", "another benchmark under the same name, judged because of --across"),
             Warning::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
             Warning::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
             Warning::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab aa`", "the noise card may not hold"),
@@ -276,18 +292,16 @@ impl Warning {
                 format!("{place}: correlation with time {rho:.2}, p = {p:.1e}")
             }
             Warning::Modes { .. } | Warning::Outliers { .. } => self.shape(),
-            Warning::DifferentEnvironment { candidate, facts, first, .. } => {
-                let more = facts.saturating_sub(first.len());
-                listed(candidate, first, more)
+            Warning::DifferentEnvironment { candidate, first, .. } => listed(candidate, first),
+            Warning::DifferentCase { candidate, subject, differences, .. } => {
+                listed(&format!("{subject} ({candidate})"), differences)
             }
-            Warning::DifferentStudy { candidate, differences, .. } => listed(candidate, differences, 0),
+            Warning::DifferentStudy { candidate, differences, .. } => listed(candidate, differences),
             Warning::WithinNoise { place, change, reach } => {
                 format!("{place}: {:+.2} %, of ± {:.2} %", change * 100.0, reach * 100.0)
             }
             Warning::OldNoiseCard { doubts } => doubts.join("; "),
-            Warning::MonitorGaps { side, run, monitors } => {
-                listed(&format!("{side}, run {run}"), monitors, 0)
-            }
+            Warning::MonitorGaps { side, run, monitors } => listed(&format!("{side}, run {run}"), monitors),
         }
     }
 
@@ -307,9 +321,8 @@ impl Warning {
     }
 }
 
-fn listed(head: &str, items: &[String], more: usize) -> String {
-    let rest = if more == 0 { String::new() } else { format!("; and {more} more") };
-    format!("{head}: {}{rest}", items.join("; "))
+fn listed(head: &str, items: &[String]) -> String {
+    format!("{head}: {}", items.join("; "))
 }
 
 impl std::fmt::Display for Warning {

@@ -48,6 +48,7 @@ pub fn plan(
         order: order::name(study.run.order).into(),
         slots: order::slots(cases.len() as u32, &study.run, seed),
         factors: level_names(&study),
+        definitions: digests(&study, catalogue),
         metrics: declared(&study, catalogue),
         margins: study
             .metric
@@ -121,6 +122,13 @@ fn declared(study: &Study, catalogue: &Catalogue) -> IndexMap<String, Vec<perfla
         }
     }
     declared
+}
+
+/// What each workload does, as a digest.
+fn digests(study: &Study, catalogue: &Catalogue) -> IndexMap<String, String> {
+    let used = study.workload.iter().map(|(name, workload)| cases::uses(name, workload));
+    let found = used.filter_map(|uses| Some((uses.to_owned(), catalogue.get(uses)?.digest.clone())));
+    found.collect()
 }
 
 #[cfg(test)]

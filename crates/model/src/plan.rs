@@ -74,6 +74,9 @@ pub struct Plan {
     /// All iterations, in the order in which they will be done. Stored with `repeat`: see `docs/format.md`.
     #[serde(with = "slots")]
     pub slots: Vec<Slot>,
+    /// A digest of what each catalogue workload does, by its name there: two cases of one name are the same only where it is.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub definitions: IndexMap<String, String>,
     /// Metrics that each catalogue workload declares, by its name there.
     pub metrics: IndexMap<String, Vec<Metric>>,
     /// Relative margin by metric name, where the study gives one (0.02 for 2 %).

@@ -37,7 +37,8 @@ Runs are named by the shortest unique beginning of their id, by their label, by 
 (@latest~1 is the one before), or by the path of an exported file.
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
-or the run was stopped, 5 a regression was found (--fail-if), 6 settings are not what they were.";
+or the run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what
+they were, 7 nothing could be judged (guard, --fail-if).";
 
 /// Options of every verb.
 #[derive(Debug, Args)]
@@ -98,7 +99,7 @@ pub enum Verb {
     Report(Report),
     /// Show metrics over the runs of the archive, with the steps between them
     History(history::History),
-    /// Compare the newest run with its history; exit code 5 where a metric got worse
+    /// Compare the newest run with its history; exit code 5 where a metric got worse, 7 where nothing could be judged
     Guard(history::Guard),
     /// Say how many boots and iterations a wanted precision costs, from earlier runs
     Plan(history::Plan),
@@ -237,9 +238,12 @@ pub struct Compare {
     /// Only this workload (may be repeated)
     #[arg(long, value_name = "NAME")]
     pub workload: Vec<String>,
-    /// Confidence of the intervals
-    #[arg(long, default_value_t = 0.95)]
-    pub confidence: f64,
+    /// Judge cases of one name although their command, parameters or definition differ: that difference is what is meant
+    #[arg(long)]
+    pub across: bool,
+    /// Confidence of the intervals: 95% or 0.95
+    #[arg(long, default_value = "95%", value_name = "PERCENT")]
+    pub confidence: String,
     /// The relative change that matters, where a study gives none for the metric
     #[arg(long, default_value = "3%", value_name = "PERCENT")]
     pub margin: String,

@@ -27,10 +27,12 @@ pub enum Exit {
     Refused = 3,
     /// a workload failed, or the run was stopped
     WorkloadFailed = 4,
-    /// `--fail-if` found what it looks for
+    /// `--fail-if` found what it looks for, `guard` something worse
     Regression = 5,
     /// settings are not what they were; what they hold now was said
     LeftChanged = 6,
+    /// `guard` or `--fail-if` had nothing that it could judge: no pass
+    NothingJudged = 7,
 }
 
 impl From<Exit> for ExitCode {

@@ -3,8 +3,10 @@
 
 use indexmap::IndexSet;
 
+use super::edited::EditedCases;
 use super::{common, finish, noise, overall};
 use crate::comparison::Comparison;
+use crate::planned;
 use crate::seen::{Index, Selection, Table};
 use crate::{AnalyzeError, Options, Side};
 
@@ -30,11 +32,24 @@ pub fn compare_by_factor(side: &Side, factor: &str, options: &Options) -> Result
     for run in &mut index.runs {
         run.side.clear();
     }
-    let mut warnings = overall::of_sides(&[side]);
+    let edited = edited_repetitions(side, factor, theirs.iter().map(|table| table.name.clone()));
+    let mut warnings = edited.first().map_or(Vec::new(), |one| one.warnings(&ours.name, options));
+    warnings.extend(overall::of_sides(&[side]));
     warnings.extend(noise::doubts(&[side], options));
-    let mut found = finish(index, ours, theirs, warnings, options)?;
+    let mut found = finish(index, ours, theirs, warnings, &edited, options)?;
     found.by = Some(factor.into());
     Ok(found)
+}
+
+/// Cases that were edited between the runs that are taken for repetitions of one another.
+fn edited_repetitions(
+    side: &Side,
+    factor: &str,
+    candidates: impl Iterator<Item = String>,
+) -> Vec<EditedCases> {
+    let Some(first) = side.runs.first() else { return Vec::new() };
+    let cases = planned::edited_cases(&first.manifest, side.runs.iter().skip(1), &[], &[factor.into()]);
+    candidates.map(|candidate| EditedCases { candidate, cases: cases.clone() }).collect()
 }
 
 /// The levels with the wanted baseline in front.

@@ -8,13 +8,11 @@ use perflab_model::{RunRecord, Status};
 
 use crate::comparison::Summary;
 use crate::flag::Flag;
+use crate::planned::PlanDifference;
 use crate::rows::Draft;
 use crate::seen::{Index, Table};
 use crate::warning::Warning;
 use crate::{FactDifference, Side};
-
-/// As many facts are listed in the warning; the comparison has them all.
-const MOST_FACTS: usize = 5;
 
 /// What runs say about themselves: how they ended, their order, their monitors' gaps.
 pub(super) fn of_sides(sides: &[&Side]) -> Vec<Warning> {
@@ -55,22 +53,23 @@ pub(super) fn environment(baseline: &str, candidate: &str, facts: &[FactDifferen
     let line = |fact: &FactDifference| {
         format!("{}: {} -> {}", fact.key, value(&fact.baseline), value(&fact.candidate))
     };
-    let facts = differing().count();
-    (facts > 0).then(|| Warning::DifferentEnvironment {
+    let first: Vec<String> = differing().filter(|fact| fact.important).map(line).collect();
+    // What differs between any two runs is in the comparison's facts and in `perflab diff`: nobody reads a warning that always comes.
+    (!first.is_empty()).then(|| Warning::DifferentEnvironment {
         baseline: baseline.into(),
         candidate: candidate.into(),
-        facts,
-        important: differing().filter(|fact| fact.important).count(),
-        first: differing().take(MOST_FACTS).map(line).collect(),
+        facts: differing().count(),
+        important: first.len(),
+        first,
     })
 }
 
 /// What was planned differently.
-pub(super) fn study(baseline: &str, candidate: &str, differences: Vec<String>) -> Option<Warning> {
+pub(super) fn study(baseline: &str, candidate: &str, differences: &[PlanDifference]) -> Option<Warning> {
     (!differences.is_empty()).then(|| Warning::DifferentStudy {
         baseline: baseline.into(),
         candidate: candidate.into(),
-        differences,
+        differences: differences.iter().map(ToString::to_string).collect(),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::comparison::{Change, Interval, Scale, Verdict};
 use crate::{AnalyzeError, Options};
 
 /// Fewest runs before the newest one that make a history.
-const FEWEST: usize = 5;
+pub const FEWEST: usize = 5;
 /// A step alarms while no more runs than these lie behind it.
 const RECENT: usize = 10;
 
@@ -48,6 +48,10 @@ pub struct GuardRow {
     pub runs: usize,
     /// Where the newest value was expected, at the confidence asked for; absent where the reference is too short.
     pub expected: Option<Interval>,
+    /// The interval of the newest value itself; absent where it has too few iterations.
+    pub own: Option<Interval>,
+    /// The level of the reference; absent where it is too short.
+    pub level: Option<f64>,
     /// From the reference to the newest value.
     pub change: Option<Change>,
     /// How surprising the newest value is.
@@ -100,17 +104,25 @@ pub fn guard(history: &History, options: &Options) -> Result<Guard, AnalyzeError
         rows.push(row(series, history, options)?);
     }
     settle(&mut rows, history, options);
-    let had = |series: &&MetricHistory| series.points.last().is_some_and(|point| point.run + 1 == last);
+    let is_there = |series: &MetricHistory| {
+        rows.iter().any(|row| (&row.subject, &row.metric) == (&series.subject, &series.metric))
+    };
+    // What the run before measured and this one, of the same study, did not.
+    let same_study = before.last().is_some_and(|run| run.study == newest.study);
+    let had = |series: &&MetricHistory| {
+        same_study && series.points.last().is_some_and(|point| point.run + 1 == last) && !is_there(series)
+    };
     let lost =
         history.series.iter().filter(had).map(|series| format!("{}, {}", series.subject, series.metric));
-    Ok(Guard { run: newest.id.clone(), rows, lost: lost.collect(), notes: notes(options) })
+    let lost: Vec<String> = lost.collect();
+    Ok(Guard { run: newest.id.clone(), rows, lost, notes: notes(options) })
 }
 
 fn notes(options: &Options) -> Vec<String> {
     let percent = options.confidence * 100.0;
     vec![format!(
         "expected: the {percent:.0} % prediction interval for one more run, from the runs since the last step; q: Benjamini and \
-         Hochberg's; alarms: worse, beyond the margin, and either q below {:.2} or a step (E-divisive) among the last \
+         Hochberg's; alarms: worse, beyond the margin, and either q below {:.2}, the old level being outside of the newest value's own interval, or a step (E-divisive) among the last \
          {RECENT} runs",
         1.0 - options.confidence
     )]
@@ -135,6 +147,8 @@ fn row(series: &MetricHistory, history: &History, options: &Options) -> Result<G
         value,
         runs: reference.len(),
         expected: None,
+        own: series.points.last().and_then(|point| point.interval),
+        level: None,
         change: None,
         p: None,
         q: None,
@@ -161,6 +175,7 @@ fn predict(
     let back = |value: f64| if positive { value.exp() } else { value };
     let found = prediction_interval(&past, options.confidence)?;
     let shift = scaled(value) - found.value;
+    row.level = Some(back(found.value));
     row.expected = found.interval.map(|i| Interval { low: back(i.low), high: back(i.high), level: i.level });
     let interval = found.interval.map(|i| {
         let (low, high) = (scaled(value) - i.high, scaled(value) - i.low);
@@ -206,13 +221,20 @@ fn settle(rows: &mut [GuardRow], history: &History, options: &Options) {
 }
 
 fn judge(row: &mut GuardRow, history: &History, options: &Options) {
+    let last = history.runs.len() - 1;
     let same = |series: &&MetricHistory| {
-        series.subject == row.subject && series.metric == row.metric && series.unit == row.unit
+        series.points.last().is_some_and(|point| point.run == last)
+            && series.subject == row.subject
+            && series.metric == row.metric
+            && series.unit == row.unit
     };
     let (Some(series), Some(change)) = (history.series.iter().find(same), row.change) else { return };
     let reference = series.points.iter().rev().nth(1);
     let Some(reference) = reference else { return };
-    let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence);
+    // A run that cannot tell its own value from the old level is no news, however quiet its history is.
+    let holds_old_level =
+        row.own.zip(row.level).is_some_and(|(own, level)| own.low <= level && level <= own.high);
+    let surprising = row.q.is_some_and(|q| q < 1.0 - options.confidence) && !holds_old_level;
     let margin =
         if change.scale == Scale::Ratio { series.margin } else { series.margin * reference.value.abs() };
     let inside = change.interval.is_some_and(|i| -margin < i.low && i.high < margin);
@@ -233,6 +255,14 @@ fn judge(row: &mut GuardRow, history: &History, options: &Options) {
 }
 
 impl Guard {
+    /// Whether nothing that decides could be held against a history.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let has_primary = self.rows.iter().any(|row| row.primary);
+        let mut deciding = self.rows.iter().filter(|row| row.primary || !has_primary);
+        !deciding.any(|row| row.expected.is_some() || row.alarm.is_some())
+    }
+
     /// The rows that alarm. Where there are primary metrics, only they decide.
     #[must_use]
     pub fn alarms(&self) -> Vec<&GuardRow> {

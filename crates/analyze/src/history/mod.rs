@@ -18,7 +18,7 @@ use crate::AnalyzeError;
 use crate::Options;
 use crate::comparison::{Change, RunInfo, Verdict};
 
-pub use guard::{Alarm, Guard, GuardRow, Reason, guard};
+pub use guard::{Alarm, FEWEST, Guard, GuardRow, Reason, guard};
 pub use points::HistoryPoint;
 
 /// Version of the shape of [`History`] as JSON.
@@ -56,6 +56,9 @@ pub struct MetricHistory {
     pub primary: bool,
     /// The relative change that matters.
     pub margin: f64,
+    /// Where the case was edited since the series of this name before it: what differs, as `key: before -> after`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
     /// One value a run, the oldest first.
     pub points: Vec<HistoryPoint>,
     /// The steps, the oldest first.
@@ -105,17 +108,29 @@ pub fn history(runs: &[RunRecord], options: &Options) -> Result<History, Analyze
         format: HISTORY_FORMAT,
         writer: concat!("perflab ", env!("CARGO_PKG_VERSION")).into(),
         runs: ordered.iter().map(|run| points::info(run)).collect(),
-        notes: notes(&series),
+        notes: notes(&series, &ordered),
         series,
     })
 }
 
-fn notes(series: &[MetricHistory]) -> Vec<String> {
+fn notes(series: &[MetricHistory], runs: &[&RunRecord]) -> Vec<String> {
     let mut notes = vec![
         "one value a run: the median of its boots' medians; steps: E-divisive, 199 permutations, at 5 % a series; the change \
          and its interval: Hodges and Lehmann's, from the runs between the steps on either side"
             .to_owned(),
     ];
+    let mut named = std::collections::BTreeSet::new();
+    for one in series.iter().filter(|one| !one.edited.is_empty()) {
+        let run = one.points.first().and_then(|point| runs.get(point.run));
+        let id = run.map_or("", |run| run.manifest.id.as_str());
+        if named.insert((one.subject.clone(), id)) {
+            notes.push(format!(
+                "{} was edited at run {id} and is a series of its own since: {}",
+                one.subject,
+                one.edited.join("; ")
+            ));
+        }
+    }
     let short = series.iter().filter(|one| one.points.len() < 2 * SHORTEST).count();
     if short > 0 {
         notes

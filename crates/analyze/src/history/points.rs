@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos, RunRecord, Sample};
+use perflab_model::{Case, Direction, Manifest, Nanos, RunRecord, Sample};
 use perflab_stats::{median, median_with_interval};
 use serde::Serialize;
 
 use super::MetricHistory;
 use crate::comparison::{Interval, RunInfo};
+use crate::planned::case_differences;
 use crate::{AnalyzeError, Options};
 
 /// One run's value.
@@ -28,7 +29,35 @@ pub struct HistoryPoint {
     pub boots: usize,
 }
 
-type Key<'a> = (String, &'a str, &'a str);
+/// Case, metric, unit, and which version of the case.
+type Key<'a> = (String, &'a str, &'a str, usize);
+
+/// The versions of every case: what stands under one name, but does something else, is another series.
+#[derive(Default)]
+struct Versions<'a>(IndexMap<String, Vec<(&'a Manifest, &'a Case)>>);
+
+impl<'a> Versions<'a> {
+    /// The latest version that does the same; a new one where none does.
+    fn number(&mut self, run: &'a Manifest, case: &'a Case) -> usize {
+        let known = self.0.entry(case.label()).or_default();
+        let same = known.iter().rposition(|version| case_differences(*version, (run, case)).is_empty());
+        same.unwrap_or_else(|| {
+            known.push((run, case));
+            known.len() - 1
+        })
+    }
+
+    /// What a version does differently from the one before it.
+    fn edited(&self, label: &str, number: usize) -> Vec<String> {
+        let version = |number: usize| self.0.get(label)?.get(number).copied();
+        let pair = number.checked_sub(1).and_then(version).zip(version(number));
+        pair.map(|(before, after)| case_differences(before, after))
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+}
 
 /// What is known of a series before its statistics.
 struct Found<'a> {
@@ -40,18 +69,20 @@ struct Found<'a> {
 /// All series of the runs, in the order in which they are first met.
 pub(super) fn series(runs: &[&RunRecord], options: &Options) -> Result<Vec<MetricHistory>, AnalyzeError> {
     let mut found: IndexMap<Key<'_>, Found<'_>> = IndexMap::new();
+    let mut versions = Versions::default();
     for (number, run) in runs.iter().enumerate() {
-        let labels: Vec<Option<String>> = run
-            .manifest
-            .plan
-            .cases
-            .iter()
-            .map(|case| options.wants_workload(&case.workload).then(|| case.label()))
+        let cases = run.manifest.plan.cases.iter();
+        let labels: Vec<Option<(String, usize)>> = cases
+            .map(|case| {
+                let version = versions.number(&run.manifest, case);
+                options.wants_workload(&case.workload).then(|| (case.label(), version))
+            })
             .collect();
         for sample in run.samples.iter().filter(|sample| options.wants_metric(sample)) {
-            let Some(Some(label)) = labels.get(sample.case as usize) else { continue };
-            let known =
-                found.entry((label.clone(), &sample.metric, &sample.unit.0)).or_insert_with(|| Found {
+            let Some(Some((label, version))) = labels.get(sample.case as usize) else { continue };
+            let known = found
+                .entry((label.clone(), &sample.metric, &sample.unit.0, *version))
+                .or_insert_with(|| Found {
                     sample,
                     margin: run.manifest.plan.margins.get(sample.metric.as_str()).copied(),
                     runs: BTreeMap::new(),
@@ -65,7 +96,13 @@ pub(super) fn series(runs: &[&RunRecord], options: &Options) -> Result<Vec<Metri
     if found.is_empty() {
         return Err(nothing(runs, options));
     }
-    found.into_iter().map(|(key, one)| described(key, &one, runs, options)).collect()
+    found
+        .into_iter()
+        .map(|(key, one)| {
+            let edited = versions.edited(&key.0, key.3);
+            Ok(MetricHistory { edited, ..described(key, &one, runs, options)? })
+        })
+        .collect()
 }
 
 fn nothing(runs: &[&RunRecord], options: &Options) -> AnalyzeError {
@@ -80,7 +117,7 @@ fn nothing(runs: &[&RunRecord], options: &Options) -> AnalyzeError {
 }
 
 fn described(
-    (subject, metric, _): Key<'_>,
+    (subject, metric, _, _): Key<'_>,
     found: &Found<'_>,
     runs: &[&RunRecord],
     options: &Options,
@@ -101,6 +138,7 @@ fn described(
         direction,
         primary,
         margin,
+        edited: Vec::new(),
         points,
         steps: Vec::new(),
     })
@@ -132,6 +170,7 @@ pub(super) fn info(run: &RunRecord) -> RunInfo {
         side: String::new(),
         id: manifest.id.clone(),
         label: manifest.label.clone(),
+        study: manifest.study.title.clone(),
         status: manifest.status,
         order: manifest.plan.order.clone(),
         seed: manifest.plan.seed,

@@ -10,8 +10,6 @@ use super::{MetricHistory, SHORTEST, Step};
 use crate::comparison::{Change, Interval, Scale, Verdict};
 use crate::{AnalyzeError, Options, environment};
 
-/// As many facts are named at a step.
-const MOST_FACTS: usize = 5;
 /// Longer histories are searched from here back only: the search takes time with the square.
 pub(super) const LONGEST: usize = 1_000;
 
@@ -83,7 +81,7 @@ fn step(series: &MetricHistory, runs: &[&RunRecord], at: usize, p: f64, change: 
     let between = runs.get(last.run + 1..first.run).unwrap_or_default();
     let differences = environment::between(good, "after", bad);
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
-    let facts = differences.iter().filter(|fact| fact.important).take(MOST_FACTS);
+    let facts = differences.iter().filter(|fact| fact.important);
     Some(Step {
         at,
         last_good: id(good),

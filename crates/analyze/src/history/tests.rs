@@ -129,3 +129,57 @@ fn zeros_and_constants_have_steps_in_the_unit_of_the_metric() {
     let [step] = &found.series[0].steps[..] else { panic!() };
     assert_eq!((step.change.scale, step.change.value), (crate::Scale::Absolute, 3.0));
 }
+
+/// Review D2: `sleep 0.02` edited to `sleep 0.03` is no regression, and going back goes on with the first series.
+#[test]
+fn an_edited_case_is_a_series_of_its_own_and_leaves_the_guard_nothing_to_judge() {
+    let values: Vec<f64> = (0..12).map(|at| if at < 11 { 1.0 } else { 1.5 }).collect();
+    let mut all = runs(&values, 8);
+    for (at, run) in all.iter_mut().enumerate() {
+        let command = if at < 11 { "sleep 0.02" } else { "sleep 0.03" };
+        run.manifest.plan.cases[0]
+            .parameters
+            .insert("command".into(), perflab_model::Value::Text(command.into()));
+    }
+    let found = history(&all, &Options::default()).unwrap();
+    let shapes: Vec<(usize, &[String])> =
+        found.series.iter().map(|one| (one.points.len(), &one.edited[..])).collect();
+    assert_eq!(shapes, [(11, &[][..]), (1, &["sweep: command: sleep 0.02 -> sleep 0.03".to_owned()][..])]);
+    let judged = guard(&found, &Options::default()).unwrap();
+    assert!(judged.is_empty() && judged.alarms().is_empty(), "{judged:?}");
+    all[11].manifest.plan.cases[0] = all[0].manifest.plan.cases[0].clone();
+    let back = history(&all, &Options::default()).unwrap();
+    assert!(!guard(&back, &Options::default()).unwrap().is_empty());
+    assert_eq!(back.series.len(), 1);
+}
+
+/// Review D7: the newest value's own interval holds the old level.
+#[test]
+fn a_run_that_cannot_tell_its_value_from_the_old_level_does_not_alarm() {
+    let judged = |spread: f64| {
+        let mut all = runs(&noisy(3, 15, |_| 1.0), 2);
+        let mut newest = runs(&[1.1], 9).remove(0);
+        newest.manifest.anchor.realtime.0 += 3_600_000_000_000 * 100;
+        for (at, sample) in newest.samples.iter_mut().enumerate() {
+            sample.value = 1.1 + (at as f64 - 1.5) * spread;
+        }
+        // Four values have no interval at 95 %: eight do.
+        let more: Vec<_> = newest
+            .samples
+            .iter()
+            .cloned()
+            .map(|mut sample| {
+                sample.iteration += 4;
+                sample
+            })
+            .collect();
+        newest.samples.extend(more);
+        all.push(newest);
+        let found = history(&all, &Options::default()).unwrap();
+        guard(&found, &Options::default()).unwrap()
+    };
+    let (wide, narrow) = (judged(0.2), judged(0.001));
+    assert!(wide.rows[0].own.unwrap().low < 1.0, "{wide:?}");
+    assert!(wide.alarms().is_empty() && !wide.is_empty());
+    assert_eq!(narrow.alarms().len(), 1);
+}

@@ -113,6 +113,7 @@ impl Lab {
             cases,
             factors: factors.collect(),
             slots,
+            definitions: IndexMap::new(),
             metrics: IndexMap::new(),
             margins: IndexMap::new(),
         }

@@ -4,6 +4,7 @@
 
 mod build;
 mod compare;
+mod edited;
 mod false_alarms;
 mod gate;
 mod interaction;

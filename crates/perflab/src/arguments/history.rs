@@ -16,6 +16,9 @@ pub struct Of {
     /// Only runs with this label
     #[arg(long)]
     pub label: Option<String>,
+    /// Only runs of this study: its title or file name, as `perflab list` shows it
+    #[arg(long, value_name = "STUDY")]
+    pub study: Option<String>,
     /// Only the latest N runs
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,
@@ -42,7 +45,7 @@ const HISTORY: &str = "\
 One value a run: the median of its boots' medians. Steps are found by E-divisive (energy distance
 with permutations, 5 % false alarms a series), never between fewer than three runs on either side.
 Each step has its size with an interval, the last good and the first bad run, and the facts that
-differ.
+differ. A case whose command, parameters or definition were edited begins a series of its own.
 
 Examples:
   perflab history                        the steps of every metric in the archive
@@ -61,10 +64,12 @@ const GUARD: &str = "\
 Compares the newest run with its history and exits with 5 where a metric got worse: it falls out
 of the prediction interval of the runs since the last step (corrected for the number of metrics),
 or a step for the worse lies among the last ten runs; and the change is beyond the margin. An
-alarm is a reason to measure both runs again, side by side.
+alarm is a reason to measure both runs again, side by side. Where no metric that decides could be
+judged (a history too short, a study edited since, a run of another study) it exits with 7.
 
 Examples:
   perflab guard
+  perflab guard --study nightly.toml
   perflab guard time --label nightly --margin 2% --report guard.html";
 
 /// `perflab plan`

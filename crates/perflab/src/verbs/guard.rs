@@ -1,6 +1,9 @@
 //! `perflab guard`
 
-use perflab_analyze::{guard, history};
+use std::collections::BTreeSet;
+
+use perflab_analyze::history::FEWEST;
+use perflab_analyze::{History, guard, history};
 use perflab_present::history::guard_grid;
 use perflab_present::table::Format;
 
@@ -32,5 +35,22 @@ pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit>
             judged.run
         );
     }
-    Ok(if alarms > 0 { Exit::Regression } else { Exit::Fine })
+    if alarms == 0 && judged.is_empty() {
+        eprintln!("perflab: nothing was judged in run {}: {}", judged.run, unjudged(&found, &wanted.of));
+    }
+    Ok(match alarms {
+        0 if judged.is_empty() => Exit::NothingJudged,
+        0 => Exit::Fine,
+        _ => Exit::Regression,
+    })
+}
+
+/// Why a history has nothing to hold the newest run against, and what to do.
+fn unjudged(found: &History, of: &arguments::Of) -> String {
+    let studies = found.runs.iter().map(|run| &run.study).collect::<BTreeSet<_>>().len();
+    let several = studies > 1 && of.study.is_none();
+    match several {
+        true => "it is of another study than those before; choose one with --study".into(),
+        false => format!("no metric that decides has {FEWEST} earlier runs of the same case"),
+    }
 }

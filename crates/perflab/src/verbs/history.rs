@@ -43,13 +43,17 @@ pub fn runs(context: &Context, of: &arguments::Of) -> anyhow::Result<Vec<Read>> 
             Ok(_) => found.push(entry.id),
         }
     }
-    let skipped = of.last.map_or(0, |last| found.len().saturating_sub(last));
-    let mut runs = Vec::new();
-    for id in found.drain(..).skip(skipped) {
+    let mut runs: Vec<Read> = Vec::new();
+    for id in found {
         for directory in archive.find(&id)? {
             runs.push(Read { record: directory.record()?, directory });
         }
     }
+    if let Some(study) = &of.study {
+        runs.retain(|run| is_of_study(&run.record, study));
+    }
+    let skipped = of.last.map_or(0, |last| runs.len().saturating_sub(last));
+    runs.drain(..skipped);
     if runs.is_empty() {
         let hint = of
             .label
@@ -58,6 +62,13 @@ pub fn runs(context: &Context, of: &arguments::Of) -> anyhow::Result<Vec<Read>> 
         return Err(Usage::new("the archive has no run for a history", hint).into());
     }
     Ok(runs)
+}
+
+/// Whether a run is of a study, by title, file or file name without its folder and ending.
+fn is_of_study(run: &RunRecord, wanted: &str) -> bool {
+    let file = run.manifest.study_file.as_str();
+    let base = file.rsplit('/').next().unwrap_or(file);
+    [run.manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&wanted)
 }
 
 /// Their records alone.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use perflab_analyze::run_differences;
 use perflab_archive::{Policy, Summary};
-use perflab_model::{Bytes, Nanos, RunRecord};
+use perflab_model::{Bytes, Nanos};
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments;
@@ -51,36 +52,12 @@ pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit>
     let first = sides::one(&archive, &wanted.first)?;
     let second = sides::one(&archive, &wanted.second)?;
     let mut grid = Grid::new(["what", first.short(), second.short()].map(Column::left));
-    for (what, ours, theirs) in differences(&first.record()?, &second.record()?) {
-        grid.add([what, ours, theirs].map(|text| Cell::from(text.as_str())));
+    for one in run_differences(&first.record()?, &second.record()?) {
+        let text = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+        grid.add([one.key, text(one.baseline), text(one.candidate)].map(|text| Cell::from(text.as_str())));
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
-}
-
-fn differences(first: &RunRecord, second: &RunRecord) -> Vec<(String, String, String)> {
-    let text = |value: Option<&perflab_model::Value>| value.map_or("-".into(), ToString::to_string);
-    let facts = first.manifest.facts.differences(&second.manifest.facts);
-    let facts = facts.into_iter().map(|one| (format!("fact {}", one.key), text(one.ours), text(one.theirs)));
-    let (ours, theirs) = (described(first), described(second));
-    let settings = ours.into_iter().zip(theirs).filter(|(our, their)| our.1 != their.1);
-    settings.map(|((what, our), (_, their))| (what.to_owned(), our, their)).chain(facts).collect()
-}
-
-fn described(record: &RunRecord) -> Vec<(&'static str, String)> {
-    let plan = &record.manifest.plan;
-    let cases: Vec<String> = plan.cases.iter().map(perflab_model::Case::label).collect();
-    vec![
-        ("study", record.manifest.study.title.clone()),
-        ("study text", format!("{} lines", record.manifest.study_text.lines().count())),
-        ("status", record.manifest.status.to_string()),
-        ("order", plan.order.clone()),
-        ("seed", plan.seed.to_string()),
-        ("iterations", record.manifest.study.run.iterations.to_string()),
-        ("cases", cases.join("; ")),
-        ("boot", record.manifest.boot_id.clone()),
-        ("writer", record.manifest.writer.clone()),
-    ]
 }
 
 /// `perflab prune`

@@ -68,8 +68,15 @@ struct Footnote {
     meaning: &'static str,
 }
 
-const MARKS: &[(&str, &str)] =
-    &[("better", "▲"), ("worse", "▼"), ("same", "="), ("unclear", "?"), ("changed", "≠"), ("missing", "∅")];
+const MARKS: &[(&str, &str)] = &[
+    ("better", "▲"),
+    ("worse", "▼"),
+    ("same", "="),
+    ("unclear", "?"),
+    ("changed", "≠"),
+    ("missing", "∅"),
+    ("withheld", "×"),
+];
 
 impl Mark {
     /// A row's mark.

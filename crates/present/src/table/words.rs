@@ -81,6 +81,7 @@ fn verdict(row: &Row) -> String {
         "same" => '=',
         "changed" => '≠',
         "missing" => '∅',
+        "withheld" => '×',
         _ => '?',
     };
     format!("{symbol} {word}")
@@ -115,7 +116,7 @@ pub(super) fn headline(comparison: &Comparison) -> String {
 
 /// How many rows had which verdict.
 pub(super) fn tally(comparison: &Comparison) -> String {
-    let words = ["better", "worse", "same", "unclear", "changed", "missing"];
+    let words = ["better", "worse", "same", "unclear", "changed", "missing", "withheld"];
     let count = |word: &&str| comparison.rows.iter().filter(|row| row.word() == *word).count();
     let parts: Vec<String> =
         words.iter().filter(|word| count(word) > 0).map(|word| format!("{} {word}", count(word))).collect();

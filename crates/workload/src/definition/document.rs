@@ -5,6 +5,7 @@ use perflab_model::expression::Scope;
 use perflab_model::study::Source;
 use perflab_model::{Bytes, Metric, Problems, Value};
 use serde::{Deserialize, Deserializer};
+use sha2::{Digest as _, Sha256};
 
 use super::metric::MetricTable;
 use super::{Argument, MetricRule, Parameter, check};
@@ -16,6 +17,8 @@ pub struct Definition {
     pub name: String,
     /// The file it stands in, as the user would find it.
     pub file: String,
+    /// SHA-256, in hex, of what its text makes it do and measure: titles, installation and the like are no part of it.
+    pub digest: String,
     /// One line.
     pub title: String,
     /// What its numbers mean, for somebody who never ran it.
@@ -143,6 +146,7 @@ impl Definition {
         Ok(Definition {
             name: name_of(&source.file),
             file: source.file.clone(),
+            digest: digest(&source.text),
             title: document.title,
             measures: document.measures,
             homepage: document.homepage,
@@ -178,6 +182,37 @@ impl Definition {
         self.argv
             .first()
             .is_some_and(|first| matches!(first, Argument::Plain(text) if text.contains("perflab }}")))
+    }
+}
+
+/// What stands in a definition for people, for installing it or for trying it.
+const NOT_MEASURED: &[&str] =
+    &["title", "measures", "homepage", "licence", "install", "needs", "version", "brief", "operations"];
+
+/// Of the document's keys in order, so that comments, spaces and the order of tables do not count.
+fn digest(text: &str) -> String {
+    let mut document: toml::Table = text.parse().unwrap_or_default();
+    document.retain(|key, _| !NOT_MEASURED.contains(&key));
+    let mut sha = Sha256::new();
+    hash_value(&toml::Value::Table(document), &mut sha);
+    sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash_value(value: &toml::Value, sha: &mut Sha256) {
+    match value {
+        toml::Value::Table(table) => {
+            let sorted: std::collections::BTreeMap<&String, &toml::Value> = table.iter().collect();
+            sha.update(format!("{{{}", sorted.len()));
+            for (key, value) in sorted {
+                sha.update(format!("{key:?}"));
+                hash_value(value, sha);
+            }
+        }
+        toml::Value::Array(items) => {
+            sha.update(format!("[{}", items.len()));
+            items.iter().for_each(|item| hash_value(item, sha));
+        }
+        other => sha.update(other.to_string()),
     }
 }
 

@@ -1,0 +1,54 @@
+//! Owns the withholding of verdicts from cases that did different things under one name. It refuses to drop the numbers: they
+//! stand in their row, with the reason.
+
+use indexmap::IndexMap;
+
+use crate::Options;
+use crate::comparison::{Row, Verdict};
+use crate::flag::Flag;
+use crate::planned::PlanDifference;
+use crate::warning::Warning;
+
+/// The cases of one candidate that differ from the baseline's of the same name.
+#[derive(Debug)]
+pub(super) struct EditedCases {
+    pub(super) candidate: String,
+    /// Name of the case -> what differs.
+    pub(super) cases: IndexMap<String, Vec<PlanDifference>>,
+}
+
+impl EditedCases {
+    /// One warning a case.
+    pub(super) fn warnings(&self, baseline: &str, options: &Options) -> Vec<Warning> {
+        let cases = self.cases.iter().filter(|(_, differences)| !differences.is_empty());
+        let warning = |(subject, differences): (&String, &Vec<PlanDifference>)| Warning::DifferentCase {
+            baseline: baseline.into(),
+            candidate: self.candidate.clone(),
+            subject: subject.clone(),
+            differences: differences.iter().map(ToString::to_string).collect(),
+            withheld: !options.across,
+        };
+        cases.map(warning).collect()
+    }
+}
+
+/// Flags a row whose two sides did different things, and takes its verdict unless the difference is meant.
+pub(super) fn withhold(row: &mut Row, edited: &[EditedCases], options: &Options) {
+    let of_row = edited.iter().filter(|edited| edited.candidate == row.candidate_name);
+    let found: Vec<String> = of_row
+        .filter_map(|edited| edited.cases.get(&row.subject))
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    if found.is_empty() || row.flags.contains(&Flag::OneSided) {
+        return;
+    }
+    row.flags.push(Flag::OtherCase);
+    row.flags.sort_unstable();
+    if !options.across {
+        row.flags.retain(|flag| *flag != Flag::Changed);
+        row.verdict = Verdict::Unclear;
+        row.needed = None;
+        row.withheld = Some(found.join("; "));
+    }
+}

@@ -1,0 +1,154 @@
+//! Runs that did different things under one name.
+
+use indexmap::IndexMap;
+use perflab_analyze::{
+    Flag, Gate, Options, Side, Verdict, Warning, compare, compare_by_factor, run_differences,
+};
+use perflab_model::{RunRecord, TargetRecord, Value};
+
+use crate::build::{Lab, Noise};
+
+fn run(id: &str, seed: u64, level: f64, command: &str) -> RunRecord {
+    let mut noise = Noise(seed);
+    let mut run = Lab::new(id).run(|_| Some(noise.around(level, 0.01)));
+    run.manifest.plan.cases[0].parameters.insert("command".into(), Value::Text(command.into()));
+    run
+}
+
+fn side(name: &str, runs: Vec<RunRecord>) -> Side {
+    Side { name: name.into(), runs }
+}
+
+#[test]
+fn different_commands_get_no_verdict_unless_the_difference_is_meant() {
+    let before = side("before", vec![run("01A", 1, 1.0, "gzip")]);
+    let after = side("after", vec![run("01B", 2, 0.5, "dd")]);
+    let found = compare(&before, &[after.clone()], &Options::default()).unwrap();
+    let [row] = &found.rows[..] else { panic!("{found:?}") };
+    assert_eq!((row.verdict, row.word()), (Verdict::Unclear, "withheld"));
+    assert_eq!(row.withheld.as_deref(), Some("sweep: command: gzip -> dd"));
+    assert!(row.flags.contains(&Flag::OtherCase) && row.change.is_some());
+    assert!(
+        matches!(&found.warnings[0], Warning::DifferentCase { withheld: true, .. }),
+        "{:?}",
+        found.warnings
+    );
+    assert!(found.violations(&"better".parse::<Gate>().unwrap()).is_empty());
+    let meant = compare(&before, &[after], &Options { across: true, ..Options::default() }).unwrap();
+    assert_eq!((meant.rows[0].word(), &meant.rows[0].withheld), ("better", &None));
+    assert!(meant.rows[0].flags.contains(&Flag::OtherCase));
+}
+
+#[test]
+fn definitions_environment_and_repetitions_count_and_unknown_definitions_do_not() {
+    let judged = |change: &dyn Fn(&mut RunRecord)| {
+        let mut other = run("01B", 2, 0.5, "gzip");
+        change(&mut other);
+        let mut first = run("01A", 1, 1.0, "gzip");
+        first.manifest.plan.definitions = IndexMap::from([("sweep".into(), "1".into())]);
+        compare(&side("a", vec![first]), &[side("b", vec![other])], &Options::default()).unwrap().rows[0]
+            .word()
+    };
+    assert_eq!(judged(&|_| ()), "better");
+    let define = |run: &mut RunRecord, digest: &str| {
+        run.manifest.plan.definitions = IndexMap::from([("sweep".into(), digest.into())]);
+    };
+    assert_eq!(judged(&|run| define(run, "1")), "better");
+    assert_eq!(judged(&|run| define(run, "2")), "withheld");
+    let variable =
+        |run: &mut RunRecord| drop(run.manifest.plan.cases[0].environment.insert("A".into(), "1".into()));
+    assert_eq!(judged(&variable), "withheld");
+    assert_eq!(judged(&|run| run.manifest.facts.add("kernel.release", "7.0", "uname")), "better");
+    let mixed = side("a", vec![run("01A", 1, 1.0, "gzip"), run("01C", 3, 1.0, "dd")]);
+    let found = compare(&mixed, &[side("b", vec![run("01B", 2, 0.5, "gzip")])], &Options::default()).unwrap();
+    assert_eq!(found.rows[0].word(), "withheld");
+}
+
+#[test]
+fn repetitions_that_were_edited_between_are_not_pooled_by_factor() {
+    let run = |id: &str, command: &str| {
+        let mut noise = Noise(7);
+        let lab = Lab::new(id).with(|lab| lab.factors = vec![("pages", vec!["small", "huge"])]);
+        let mut run =
+            lab.run(|spot| Some(noise.around(if spot.level("pages") == "huge" { 0.5 } else { 1.0 }, 0.01)));
+        for case in &mut run.manifest.plan.cases {
+            case.parameters.insert("command".into(), Value::Text(command.into()));
+        }
+        run
+    };
+    let word = |second: &str| {
+        let side = side("s", vec![run("01A", "gzip"), run("01B", second)]);
+        compare_by_factor(&side, "pages", &Options::default()).unwrap().rows[0].word()
+    };
+    assert_eq!((word("gzip"), word("dd")), ("better", "withheld"));
+}
+
+#[test]
+fn what_differs_between_runs_begins_with_the_case_and_the_guests_kernel() {
+    let target = |kernel: &str, swappiness: &str| {
+        let mut target = TargetRecord {
+            name: "guest".into(),
+            kind: "vm".into(),
+            kernel: kernel.into(),
+            boot_id: String::new(),
+            clock: perflab_model::Clock::default(),
+            facts: perflab_model::Facts::default(),
+        };
+        target.facts.add("sysctl.vm.swappiness", swappiness, "sysctl");
+        target
+    };
+    let mut a = run("01A", 1, 1.0, "gzip");
+    let mut b = run("01B", 2, 1.0, "dd");
+    a.manifest.targets = vec![target("6.1", "60")];
+    b.manifest.targets = vec![target("6.12", "10")];
+    for (run, free, pressure, mount) in [(&mut a, 1_i64, 77_i64, "x"), (&mut b, 2, 100, "y")] {
+        run.manifest.facts.add("disk.free./", free, "statfs");
+        run.manifest.facts.add("disk.mount./tmp/a.type", mount, "mounts");
+        run.manifest.facts.add("sysctl.vm.vfs_cache_pressure", pressure, "sysctl");
+    }
+    b.manifest.plan.seed = 9;
+    let keys: Vec<String> = run_differences(&a, &b).into_iter().map(|one| one.key).collect();
+    assert_eq!(
+        keys,
+        [
+            "sweep: command",
+            "fact guest: kernel.release",
+            "fact guest: sysctl.vm.swappiness",
+            "fact sysctl.vm.vfs_cache_pressure",
+            "fact disk.mount./tmp/a.type",
+            "seed"
+        ]
+    );
+}
+
+/// A warning that is on every run is not read: only what may explain a change is one.
+#[test]
+fn free_space_mounts_and_drawn_seeds_are_no_warning_and_settings_all_stand_there() {
+    let (mut a, mut b) = (run("01A", 1, 1.0, "gzip"), run("01B", 2, 1.0, "gzip"));
+    for (run, value) in [(&mut a, "x"), (&mut b, "y")] {
+        run.manifest.facts.add("disk.free./", value, "statfs");
+        run.manifest.facts.add("disk.mount./tmp/a.type", value, "mounts");
+        run.manifest.facts.add("disk.loop3.size", value, "sys");
+    }
+    a.manifest.study.run.seed = Some(1);
+    b.manifest.study.run.seed = Some(2);
+    let warnings = |a: &RunRecord, b: &RunRecord| {
+        let found =
+            compare(&side("a", vec![a.clone()]), &[side("b", vec![b.clone()])], &Options::default()).unwrap();
+        found
+            .warnings
+            .into_iter()
+            .filter(|one| {
+                matches!(one, Warning::DifferentEnvironment { .. } | Warning::DifferentStudy { .. })
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(&a, &b), []);
+    for at in 0..9 {
+        a.manifest.facts.add(&format!("sysctl.{at}"), "0", "sysctl");
+        b.manifest.facts.add(&format!("sysctl.{at}"), "1", "sysctl");
+    }
+    let found = warnings(&a, &b);
+    let [Warning::DifferentEnvironment { first, important: 9, .. }] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(first.len(), 9);
+}
