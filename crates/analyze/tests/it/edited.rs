@@ -23,7 +23,7 @@ fn side(name: &str, runs: Vec<RunRecord>) -> Side {
 fn different_commands_get_no_verdict_unless_the_difference_is_meant() {
     let before = side("before", vec![run("01A", 1, 1.0, "gzip")]);
     let after = side("after", vec![run("01B", 2, 0.5, "dd")]);
-    let found = compare(&before, &[after.clone()], &Options::default()).unwrap();
+    let found = compare(&before, std::slice::from_ref(&after), &Options::default()).unwrap();
     let [row] = &found.rows[..] else { panic!("{found:?}") };
     assert_eq!((row.verdict, row.word()), (Verdict::Unclear, "withheld"));
     assert_eq!(row.withheld.as_deref(), Some("sweep: command: gzip -> dd"));
