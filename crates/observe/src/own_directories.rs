@@ -64,14 +64,18 @@ fn is_roots(path: &Path) -> bool {
     statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == 0)
 }
 
-/// `below` the home of the user; for root without a home of its own, `system`.
+/// `below` the home of the user; for who has no home of its own, `system` for root, and for others a folder under /tmp, which is
+/// taken only while it is theirs alone: `setpriv` and `su` leave another user's `HOME`, and nobody's is not there.
 fn at_home(below: &str, system: &str) -> PathBuf {
-    let home = believed("HOME");
-    if rustix::process::geteuid().is_root() {
-        return home.map_or_else(|| system.into(), |home| home.join(below));
+    let user = rustix::process::geteuid();
+    let owned =
+        |path: &PathBuf| statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == user.as_raw());
+    let home = variable("HOME").filter(|path| path.is_absolute()).filter(owned);
+    match home {
+        Some(home) => home.join(below),
+        None if user.is_root() => system.into(),
+        None => Path::new(&format!("/tmp/perflab-{}", user.as_raw())).join(below),
     }
-    // Nobody's home is not there: what wants to write says so, and names PERFLAB_STATE or PERFLAB_CACHE.
-    home.or_else(std::env::home_dir).unwrap_or_else(|| "/nonexistent".into()).join(below)
 }
 
 /// Opens a folder of the user's own; what is missing of its path is made, for this user only.

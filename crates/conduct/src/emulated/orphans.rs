@@ -64,6 +64,7 @@ fn mounts() -> Vec<Mount> {
 }
 
 fn is_dead(place: &Path) -> bool {
-    let seen = rustix::fs::stat(place);
+    // Of the file system, not of the folder: the kernel keeps a folder's attributes for as long as its server said.
+    let seen = rustix::fs::statfs(place);
     seen.is_err_and(|error| error == rustix::io::Errno::NOTCONN)
 }

@@ -53,10 +53,10 @@ pub struct Run {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 A place is a FUNCTION (as in the symbol table, as in the source, or its last name where only one has
-it) or a USDT probe PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT probe
-`x_begin` (`x_entry`, `x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans nest: a
-span inside an operation is a cause, its time its own, without spans inside it. Operations do not
-nest: give the inner one as a span.
+it) or a USDT probe PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT
+probe `x_begin` (`x_entry`, `x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans
+nest: a span inside an operation is a cause, its time its own, without spans inside it. Operations
+do not nest: give the inner one as a span.
 Examples:
   perflab trace attach --list --program ./server
   perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree

@@ -251,7 +251,7 @@ fn without_root_totals_are_recorded_and_the_rest_is_named() {
             return skip(name, "setpriv is not installed");
         }
         for path in [laboratory.home.path().to_owned(), laboratory.path("workloads")] {
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
         }
         as_nobody(&command)
     } else {
