@@ -29,7 +29,7 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
     let unjudged = comparison.rows.iter().filter(|row| row.withheld.is_some()).count();
     Ok(match found {
         0 if gate.is_some() && unjudged > 0 => {
-            eprintln!(
+            stderr_line!(
                 "perflab: --fail-if: {unjudged} without a verdict: the sides did different things under one name (--across judges them)"
             );
             Exit::NothingJudged

@@ -36,7 +36,7 @@ pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit>
         );
     }
     if alarms == 0 && judged.is_empty() {
-        eprintln!("perflab: nothing was judged in run {}: {}", judged.run, unjudged(&found, &wanted.of));
+        stderr_line!("perflab: nothing was judged in run {}: {}", judged.run, unjudged(&found, &wanted.of));
     }
     Ok(match alarms {
         0 if judged.is_empty() => Exit::NothingJudged,
