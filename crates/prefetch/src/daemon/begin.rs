@@ -50,11 +50,12 @@ pub fn run(settings: Settings, stop: &AtomicBool, say: Say) -> Result<(), Daemon
     let mut keeper = Keeper::new(Arc::clone(&shared), ends, alive, watches)?;
     keeper.read_list()?;
     shared.delays.store(accounts_for_delays(&Root::host()), Ordering::Relaxed);
-    status::listen(&shared)?;
+    let socket = status::take_socket(&shared.settings.socket)?;
     // Before anything is marked: there is nobody who waits without a guard.
     keeper.start_guard()?;
     answer(&shared)?;
     keeper.watch_all()?;
+    status::serve(socket, &shared)?;
     notify::tell("READY=1");
     let ended = keeper.keep(stop);
     let _ = fs::remove_file(&shared.settings.socket);

@@ -92,13 +92,16 @@ pub(super) fn of(shared: &Shared) -> Status {
     }
 }
 
-/// Listens, on a thread of its own.
-pub(super) fn listen(shared: &Arc<Shared>) -> Result<(), DaemonError> {
-    let path = &shared.settings.socket;
+/// Takes the daemon's socket. Who asks meanwhile waits until [`serve`] answers.
+pub(super) fn take_socket(path: &Path) -> Result<UnixListener, DaemonError> {
     if UnixStream::connect(path).is_ok() {
-        return Err(DaemonError::Already(path.clone()));
+        return Err(DaemonError::Already(path.into()));
     }
-    let listener = bind(path).map_err(|source| DaemonError::Socket { path: path.clone(), source })?;
+    bind(path).map_err(|source| DaemonError::Socket { path: path.into(), source })
+}
+
+/// Answers on a thread of its own: once everything that is told is there.
+pub(super) fn serve(listener: UnixListener, shared: &Arc<Shared>) -> Result<(), DaemonError> {
     let own = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("status".into());
     let thread =
