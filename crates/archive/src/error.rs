@@ -18,6 +18,20 @@ pub enum ArchiveError {
         /// the system's reason
         source: io::Error,
     },
+    /// The archive's place is taken by something else.
+    #[error("the archive {} is not a directory; give --archive DIR", path.display())]
+    NoDirectory {
+        /// what the user said
+        path: PathBuf,
+    },
+    /// Nothing can be recorded into the archive.
+    #[error("cannot write to the archive {}: {source}; give --archive DIR, or set PERFLAB_ARCHIVE", path.display())]
+    NotWritable {
+        /// the archive
+        path: PathBuf,
+        /// the system's reason
+        source: io::Error,
+    },
     /// The journal could not be appended to, mostly because the disk is full.
     #[error("cannot write {}: {source}; the first {kept} bytes are kept and readable", path.display())]
     JournalWrite {
@@ -33,10 +47,12 @@ pub enum ArchiveError {
     Close {
         /// the run's directory
         path: PathBuf,
-        /// what went wrong
+        /// what went wrong, in words
         reason: String,
         /// bytes of the journal
         kept: u64,
+        /// what went wrong
+        source: Box<ArchiveError>,
     },
     /// Nothing traced the run, or not this iteration.
     #[error("run {id} holds no operations of {what}; `perflab trace run -- PROGRAM` records them")]
@@ -158,6 +174,25 @@ impl ArchiveError {
     /// What another tool wrote at `path` cannot be imported.
     pub(crate) fn foreign(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
         ArchiveError::Foreign { path: path.into(), line, reason: reason.into() }
+    }
+
+    /// Whether the place refuses: no room, no right to write, a loop of links. Nothing of perflab's own is wrong then.
+    pub fn is_refused_by_place(&self) -> bool {
+        let source = match self {
+            ArchiveError::Io { source, .. }
+            | ArchiveError::JournalWrite { source, .. }
+            | ArchiveError::NotWritable { source, .. } => source,
+            ArchiveError::Close { source, .. } => return source.is_refused_by_place(),
+            _ => return false,
+        };
+        let kinds = [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::QuotaExceeded,
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::PermissionDenied,
+        ];
+        let is_loop = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+        is_loop || kinds.contains(&source.kind()) || matches!(self, ArchiveError::NotWritable { .. })
     }
 
     /// For `map_err`: `path` is not what it should be.

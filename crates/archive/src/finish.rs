@@ -32,7 +32,7 @@ pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
         return trim(run, &[]);
     }
     let closed = tables(run, stored);
-    let notes = closed.inspect_err(|_| discard(run)).map_err(|error| not_closed(run, &error))?;
+    let notes = closed.inspect_err(|_| discard(run)).map_err(|error| not_closed(run, error))?;
     // The run is complete already. A journal that stays long costs space and nothing else.
     let _ = trim(run, &notes);
     let _ = fs::remove_dir_all(run.join(RAW));
@@ -74,9 +74,9 @@ fn discard(run: &Path) {
     }
 }
 
-fn not_closed(run: &Path, error: &ArchiveError) -> ArchiveError {
+fn not_closed(run: &Path, error: ArchiveError) -> ArchiveError {
     let kept = fs::metadata(run.join(JOURNAL)).map_or(0, |journal| journal.len());
-    ArchiveError::Close { path: run.into(), reason: error.to_string(), kept }
+    ArchiveError::Close { path: run.into(), reason: error.to_string(), kept, source: Box::new(error) }
 }
 
 /// What the journal says that does not go into a table.

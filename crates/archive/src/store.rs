@@ -56,8 +56,7 @@ impl Archive {
     /// `path` is something else than a directory.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         if path.exists() && !path.is_dir() {
-            let source = std::io::ErrorKind::NotADirectory.into();
-            return Err(ArchiveError::Io { what: "open the archive", path: path.into(), source });
+            return Err(ArchiveError::NoDirectory { path: path.into() });
         }
         Ok(Archive { path: path.into() })
     }
@@ -78,6 +77,27 @@ impl Archive {
 
     pub(crate) fn runs(&self) -> PathBuf {
         self.path.join(RUNS)
+    }
+
+    /// Makes the archive where it is not there yet, and tries whether a run could be begun in it: before anything is measured
+    /// that could not be kept.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotWritable`].
+    pub fn make_writable(&self) -> Result<(), ArchiveError> {
+        let runs = self.runs();
+        let probe = runs.join(format!("{HALF}perflab-{}", std::process::id()));
+        let tried = fs::create_dir_all(&runs).and_then(|()| fs::create_dir(&probe)).and_then(|()| {
+            // A directory may still fit where a file does not.
+            let written = fs::write(probe.join(JOURNAL), [b' '; 4096]);
+            fs::remove_dir_all(&probe).and(written)
+        });
+        tried.map_err(|source| ArchiveError::NotWritable { path: self.path.clone(), source })
+    }
+
+    /// Whether there is anything at the archive's place.
+    pub fn exists(&self) -> bool {
+        self.path.exists()
     }
 
     /// Begins a run: makes its directory with its `run.json` (status running) and takes its lock. The

@@ -7,7 +7,9 @@ mod check;
 mod combine;
 mod order;
 mod scope;
+mod size;
 
+pub use check::study_warnings;
 pub use scope::scope;
 
 use indexmap::IndexMap;
@@ -33,6 +35,9 @@ pub fn plan(
     choices: &Choices,
 ) -> Result<Plan, Vec<Problem>> {
     let study = narrowed(study, choices)?;
+    if let Some(problem) = size::problem(&study, catalogue) {
+        return Err(vec![problem]);
+    }
     let scope = scope(&study, facts).map_err(|problem| vec![problem])?;
     let mut problems = check::problems(&study, catalogue, &scope);
     if !problems.is_empty() {

@@ -2,7 +2,9 @@
 //!
 //! Evaluated by minijinja, whose arithmetic, comparisons, `if … else` and filters (`|int`, `|min`)
 //! are what a study may use. This module adds named values that may refer to each other, and says
-//! which of them form a cycle.
+//! which of them form a cycle. What could fill the memory or the stack is refused before the library sees it.
+
+mod limits;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +40,14 @@ pub enum ExpressionError {
         expression: String,
         /// what it gives
         kind: String,
+    },
+    /// Longer, deeper or able to grow more than an expression may be.
+    #[error("`{beginning}`: {reason}")]
+    TooLarge {
+        /// the beginning of the text
+        beginning: String,
+        /// what is too large, and how large it may be
+        reason: String,
     },
     /// Values that need each other.
     #[error("the values {path} need each other in a cycle")]
@@ -76,6 +86,7 @@ impl Scope {
 
     /// Evaluates `expression`. Division of integers that leaves no rest stays an integer.
     pub fn evaluate(&self, expression: &str) -> Result<Value, ExpressionError> {
+        limits::check_expression(expression)?;
         let environment = environment();
         let failed = |error: minijinja::Error| failure(expression, &error);
         let compiled = environment.compile_expression(expression).map_err(failed)?;
@@ -90,6 +101,7 @@ impl Scope {
         if !template.contains("{{") && !template.contains("{%") {
             return Ok(template.into());
         }
+        limits::check_template(template)?;
         let environment = environment();
         let failed = |error: minijinja::Error| failure(template, &error);
         let compiled = environment.template_from_str(template).map_err(failed)?;
@@ -154,10 +166,12 @@ impl Scope {
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    limits::bound_filters(&mut environment);
     environment
 }
 
 fn needs(expression: &str) -> Result<Vec<String>, ExpressionError> {
+    limits::check_expression(expression)?;
     let environment = environment();
     let compiled = environment.compile_expression(expression).map_err(|error| failure(expression, &error))?;
     let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use perflab_archive::Archive;
 use perflab_model::untrusted_text::visible_text;
 use perflab_observe::Root;
@@ -47,8 +46,7 @@ impl Context {
 
     /// The archive, made where it is not there yet.
     pub fn archive(&self) -> anyhow::Result<Archive> {
-        Archive::open(&self.archive)
-            .with_context(|| format!("cannot open the archive {}", self.archive.display()))
+        Ok(Archive::open(&self.archive)?)
     }
 
     /// Where the archive lies.

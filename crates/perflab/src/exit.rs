@@ -88,9 +88,18 @@ pub fn of(error: &anyhow::Error) -> Exit {
         _ if matches!(error.downcast_ref(), Some(StartError::Display { .. } | StartError::Watch { .. })) => {
             Exit::Refused
         }
+        _ if refused_by_a_place(error) => Exit::Refused,
         _ if error.is::<WorkloadError>() || error.is::<InstallError>() => Exit::Refused,
         _ => Exit::Unexpected,
     }
+}
+
+/// Whether there is no room, or no right to write, where something is kept.
+fn refused_by_a_place(error: &anyhow::Error) -> bool {
+    let archive = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_refused_by_place)
+    };
+    error.chain().any(archive)
 }
 
 /// Whether uprobes are not there, or not allowed.
@@ -114,7 +123,8 @@ fn refused_by_a_machine(error: &anyhow::Error) -> bool {
 /// Whether the archive only says that the user named the wrong thing.
 fn users(error: &ArchiveError) -> bool {
     use ArchiveError::{
-        Ambiguous, Exists, Foreign, Live, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused, Trace,
+        Ambiguous, Exists, Foreign, Live, NoDirectory, NoIo, NoSeries, NoStacks, NoTrace, NotFound, Refused,
+        Trace,
     };
     matches!(
         error,
@@ -122,6 +132,7 @@ fn users(error: &ArchiveError) -> bool {
             | Ambiguous { .. }
             | Live { .. }
             | Exists { .. }
+            | NoDirectory { .. }
             | Foreign { .. }
             | Refused { .. }
             | NoSeries { .. }

@@ -1,5 +1,8 @@
 //! Cases: each workload at each parameter point under each combination of levels.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use indexmap::IndexMap;
 use perflab_model::expression::Scope;
 use perflab_model::study::{Factor, FactorKind, Level, Study, WorkloadUse};
@@ -28,13 +31,14 @@ pub(super) fn expand(
     problems: &mut Vec<Problem>,
 ) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
+    let mut known = KnownCases::default();
     for (name, workload) in &study.workload {
         let Some(definition) = catalogue.get(uses(name, workload)) else { continue };
         let part = Part { study, name, workload, definition, scope };
         for point in part.points() {
             for levels in part.levels() {
                 match part.case(&point, &levels) {
-                    Ok(case) if cases.contains(&case) => {}
+                    Ok(case) if known.contains(&case, &cases) => {}
                     Ok(case) => cases.push(case),
                     Err(found) => problems
                         .extend(found.into_iter().filter(|one| !problems.contains(one)).collect::<Vec<_>>()),
@@ -43,6 +47,24 @@ pub(super) fn expand(
         }
     }
     cases
+}
+
+/// Where in a list of cases one may be found: comparing each with all others takes minutes for many.
+#[derive(Default)]
+struct KnownCases(HashMap<u64, Vec<usize>>);
+
+impl KnownCases {
+    /// Whether `cases` hold this one; where not, it is expected to be the next of them.
+    fn contains(&mut self, case: &Case, cases: &[Case]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        serde_json::to_string(case).unwrap_or_default().hash(&mut hasher);
+        let alike = self.0.entry(hasher.finish()).or_default();
+        let found = alike.iter().any(|index| cases.get(*index) == Some(case));
+        if !found {
+            alike.push(cases.len());
+        }
+        found
+    }
 }
 
 /// One workload of the study, being expanded.

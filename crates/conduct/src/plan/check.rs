@@ -1,5 +1,7 @@
 //! What a study can get wrong that only the catalogue, the monitors and the facts can tell.
 
+use std::collections::BTreeSet;
+
 use perflab_model::expression::Scope;
 use perflab_model::nearest;
 use perflab_model::study::{Factor, FactorKind, Study};
@@ -20,6 +22,36 @@ pub(super) fn problems(study: &Study, catalogue: &Catalogue, scope: &Scope) -> V
     fact_families(study, &mut found);
     metrics(study, catalogue, &mut found);
     found
+}
+
+/// What is no mistake, and yet hardly meant: a factor that varies nothing, a value that nobody uses.
+pub fn study_warnings(study: &Study) -> Vec<Problem> {
+    let single = study.factor.iter().filter(|(_, factor)| {
+        factor.levels.len() == 1 && !matches!(factor.kind, FactorKind::Label | FactorKind::Targets)
+    });
+    let single = single.map(|(name, _)| {
+        let problem = Problem::new(format!("factor.{name}.levels"), "has one level, so nothing is compared");
+        problem.hint("add a second level, or set it for all with `parameters` or `environment`")
+    });
+    let texts = texts_of(&serde_json::to_value(study).unwrap_or_default());
+    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    let used: BTreeSet<&str> = texts.iter().flat_map(|text| text.split(|part| !is_name(part))).collect();
+    let unused = study.values.keys().filter(|name| !used.contains(name.as_str()));
+    let unused = unused.map(|name| {
+        Problem::new(format!("values.{name}"), "nobody uses this value")
+            .hint(format!("write `{name}` in an expression, or remove it"))
+    });
+    single.chain(unused).collect()
+}
+
+/// Every text of a document that is no key.
+fn texts_of(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::String(text) => vec![text.clone()],
+        serde_json::Value::Array(list) => list.iter().flat_map(texts_of).collect(),
+        serde_json::Value::Object(table) => table.values().flat_map(texts_of).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {

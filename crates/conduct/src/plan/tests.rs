@@ -140,3 +140,36 @@ fn naming_a_metric_makes_it_primary_and_the_others_explain() {
     assert_eq!(primary, ["copy"]);
     assert_eq!(plan.margins["copy"], 0.01);
 }
+
+#[test]
+fn a_plan_that_is_too_large_is_refused_by_count() {
+    let refused = |rest: &str| {
+        let choices = Choices { seed: 1, ..Choices::default() };
+        planned(&format!("title = \"t\"\n{rest}"), &choices).unwrap_err()
+    };
+    let numbers = (1..=1000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
+    let matrix = |parameters: &[&str]| {
+        let lists: Vec<String> = parameters.iter().map(|name| format!("{name} = [{numbers}]")).collect();
+        format!("[workload.w]\nuse = \"drv_rand_ops\"\nmatrix = {{ {} }}", lists.join(", "))
+    };
+    let factors: String = (0..13)
+        .map(|number| format!("\n[factor.f{number}]\nkind = \"environment\"\nlevels = [{numbers}]"))
+        .collect();
+    insta::assert_snapshot!(
+        [
+            refused("run = { iterations = 4000000000 }\n[workload.context-switches]"),
+            refused("run = { until = \"precision 1%, at most 4000000000\" }\n[workload.context-switches]"),
+            refused(&format!("run = {{ iterations = 1, warmup = 0 }}\n{}", matrix(&["elements", "seed"]))),
+            refused(&format!("{}{factors}", matrix(&["elements"]))),
+            refused(&format!("run = {{ iterations = 1200 }}\n{}", matrix(&["elements"]))),
+        ]
+        .join("\n"),
+        @r"
+        s.toml:2:9: `run.iterations`: the study has too many slots: 1 case x 4000000001 iterations with warm-ups = 4000000001; a study has at most 1000000 slots: lower one of these numbers, or split it
+        s.toml:2:9: `run.until`: the study has too many slots: 1 case x 4000000001 iterations with warm-ups = 4000000001; a study has at most 1000000 slots: lower one of these numbers, or split it
+        s.toml:5:4918: `workload.w.matrix.seed`: `w` has too many cases: 1000 x 1000 = 1000000; a study has at most 100000 cases: leave values or levels out, or split it
+        s.toml:43:1: `factor.f12.levels`: `w` has too many cases: 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000 x 1000, more than 10^38; a study has at most 100000 cases: leave values or levels out, or split it
+        s.toml:2:9: `run.iterations`: the study has too many slots: 1000 cases x 1201 iterations with warm-ups = 1201000; a study has at most 1000000 slots: lower one of these numbers, or split it
+        "
+    );
+}

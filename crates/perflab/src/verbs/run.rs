@@ -4,6 +4,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
+use perflab_conduct::plan::study_warnings;
 use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
 use perflab_model::study::Source;
@@ -69,6 +70,7 @@ pub fn prepare(
 ) -> anyhow::Result<Manifest> {
     let source = shipped::find(&wanted.study)?;
     let mut study = source.read()?;
+    say_warnings(&source, &study);
     change(&mut study);
     if let Some(iterations) = wanted.iterations {
         if iterations == 0 {
@@ -97,6 +99,12 @@ pub fn prepare(
     let study = perflab_conduct::plan::narrowed(&study, &choices).map_err(|found| source.problems(found))?;
     check_settings(context, &source, &study)?;
     Ok(manifest::manifest(&source, study, plan, facts, wanted.label.clone(), &context.root))
+}
+
+/// Says what is hardly meant, in its place.
+pub fn say_warnings(source: &Source, study: &Study) {
+    let warnings = source.problems(study_warnings(study));
+    warnings.to_string().lines().for_each(|line| stderr_line!("warning: {line}"));
 }
 
 /// What can be known of the study's settings without changing any.
@@ -139,7 +147,9 @@ pub fn carry_out(
     permissions: &Permissions,
     stop: &Stop,
 ) -> anyhow::Result<(Status, RunDir)> {
-    let mut recording = Recording::new(context.archive()?);
+    let archive = context.archive()?;
+    archive.make_writable()?;
+    let mut recording = Recording::new(archive);
     let mut progress = Progress::new(context.quiet);
     let mut enough = Enough::new(manifest, stop);
     let (sink, events) = channel();

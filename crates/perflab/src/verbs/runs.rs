@@ -16,7 +16,8 @@ use crate::sides;
 pub fn list(context: &Context) -> anyhow::Result<Exit> {
     let left = ["run", "label", "study", "begun", "status"].map(Column::left);
     let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(Column::right)));
-    for entry in context.archive()?.list()? {
+    let archive = context.archive()?;
+    for entry in archive.list()? {
         let [label, title, begun, status, iterations] = match &entry.summary {
             Ok(summary) => told(summary),
             Err(problem) => {
@@ -27,6 +28,12 @@ pub fn list(context: &Context) -> anyhow::Result<Exit> {
         grid.add([entry.short.as_str().into(), label, title, begun, status, iterations, size]);
     }
     context.print(&grid)?;
+    if !archive.exists() {
+        let path = context.archive_path().display();
+        context.say(format!(
+            "there is no archive {path}: `perflab run quickstart` makes one; --archive DIR names another"
+        ));
+    }
     Ok(Exit::Fine)
 }
 

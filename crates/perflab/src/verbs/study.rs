@@ -30,7 +30,9 @@ pub fn run(context: &Context, wanted: &arguments::Study) -> anyhow::Result<Exit>
 fn check(context: &Context, name: &str) -> anyhow::Result<()> {
     // A label's level is asked for at the run, so any one will do here.
     let (study, plan) = planned(context, name, &[], None, true)?;
-    super::run::check_settings(context, &shipped::find(name)?, &study)?;
+    let source = shipped::find(name)?;
+    super::run::check_settings(context, &source, &study)?;
+    super::run::say_warnings(&source, &study);
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
     context
         .say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));

@@ -234,3 +234,35 @@ fn undo_removes_and_names_the_folder_of_a_killed_recording() {
     assert!(told.err.contains(left.to_str().unwrap()), "{}", told.err);
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
+
+#[test]
+fn an_archive_that_cannot_be_written_is_refused_before_anything_is_done() {
+    let laboratory = Laboratory::new();
+    let begun = laboratory.path("begun");
+    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
+    let (file, link) = (laboratory.path("file"), laboratory.path("loop"));
+    fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    let refused = |archive: &str, code: i32| {
+        for words in [
+            &["run", &study][..],
+            &["slab", "record", "--", "touch", begun.to_str().unwrap()],
+            &["flame", "record", "--", "touch", begun.to_str().unwrap()],
+        ] {
+            let told = laboratory.run(&[&["--archive", archive], words].concat());
+            assert_eq!(told.code, Some(code), "{archive} {words:?}: {}", told.err);
+            assert!(told.err.contains("give --archive DIR"), "{}", told.err);
+            assert_eq!(told.err.matches(archive).count(), 1, "{}", told.err);
+            assert!(!begun.exists(), "{archive} {words:?}");
+        }
+    };
+    refused("/proc/perflab", 3);
+    refused(link.to_str().unwrap(), 3);
+    refused(file.to_str().unwrap(), 2);
+    let told = laboratory.run(&["--archive", file.to_str().unwrap(), "list"]);
+    assert_eq!((told.code, told.err.matches("file").count()), (Some(2), 1), "{}", told.err);
+    let told = laboratory.good(&["--archive", "/nonexist", "list"]);
+    assert!(told.err.contains("there is no archive /nonexist"), "{}", told.err);
+    assert_eq!(laboratory.run(&["--archive", link.to_str().unwrap(), "list"]).code, Some(3));
+}

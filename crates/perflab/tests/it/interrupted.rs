@@ -109,7 +109,7 @@ fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
     let _small = Small(&archive);
     let study = long_study(&laboratory);
     let ended = laboratory.run(&["run", &study]);
-    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert_eq!(ended.code, Some(3), "{}", ended.err);
     assert!(ended.err.contains("No space left on device") && ended.err.contains("kept"), "{}", ended.err);
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
     let shown = laboratory.good(&["show"]);

@@ -105,3 +105,62 @@ fn a_study_that_wants_a_precision_ends_after_the_complete_block_that_reaches_it(
     assert_eq!(said.code, Some(2));
     assert!(said.err.contains("precision 1%, at most 60"), "{}", said.err);
 }
+
+#[test]
+fn a_study_that_is_too_large_is_refused_before_anything_is_built() {
+    let laboratory = Laboratory::new();
+    let numbers = (1..=1000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
+    let factor =
+        |number: usize| format!("[factor.f{number}]\nkind = \"environment\"\nlevels = [{numbers}]\n");
+    let factors = |count: usize| (0..count).map(factor).collect::<String>();
+    let deep = vec!["1"; 50_000].join("+");
+    for (name, text, key) in [
+        ("iterations", "run = { iterations = 4000000000 }\n[workload.echo]".to_owned(), "run.iterations"),
+        ("matrix", format!("[workload.echo]\n{}", factors(2)), "factor.f1.levels"),
+        ("huge", format!("[workload.echo]\n{}", factors(4)), "factor.f3.levels"),
+        ("deep", format!("[workload.echo]\nparameters = {{ speed = \"{deep}\" }}"), "parameters.speed"),
+        (
+            "wide",
+            "values = { a = \"'%1000000000d'|format(1)\" }\n[workload.echo]\nenvironment = { A = \"{{ a }}\" }"
+                .to_owned(),
+            "values.a",
+        ),
+    ] {
+        let study = laboratory.study(&format!("{name}.toml"), &text);
+        for words in [&["study", "check", &study][..], &["study", "expand", &study], &["run", &study]] {
+            let command = laboratory.command(words);
+            // What is built all the same is refused by the kernel.
+            let limited = std::process::Command::new("sh")
+                .args(["-c", "ulimit -v 2000000; exec \"$@\"", "sh"])
+                .arg(command.get_program())
+                .args(command.get_args())
+                .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+                .current_dir(laboratory.home.path())
+                .output()
+                .unwrap();
+            let said = crate::laboratory::said(limited);
+            assert_eq!(said.code, Some(2), "{name} {words:?}: {}", said.err);
+            assert!(said.err.contains(key) && said.err.len() < 1000, "{name} {words:?}: {}", said.err);
+        }
+    }
+    assert!(!laboratory.path("archive").exists());
+}
+
+#[test]
+fn what_is_hardly_meant_is_said_with_its_place() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "s.toml",
+        "values = { half = \"cpus * 2\", used = \"cpus\" }\nrun = { iterations = 1, warmup = 0 }\n\
+         [workload.echo]\nparameters = { speed = \"used + 1\" }\n\
+         [factor.arenas]\nkind = \"environment\"\nkey = \"ARENAS\"\nlevels = [8]",
+    );
+    let check = laboratory.good(&["study", "check", &study]).err;
+    insta::assert_snapshot!(check.replace(&study, "s.toml"), @r#"
+    warning: s.toml:9:1: `factor.arenas.levels`: has one level, so nothing is compared; add a second level, or set it for all with `parameters` or `environment`
+    warning: s.toml:2:12: `values.half`: nobody uses this value; write `half` in an expression, or remove it
+    s.toml: good: "s.toml", 1 cases, 1 iterations with warm-ups
+    "#);
+    let run = laboratory.good(&["run", &study]).err;
+    assert!(check.lines().filter(|line| line.starts_with("warning")).all(|line| run.contains(line)), "{run}");
+}

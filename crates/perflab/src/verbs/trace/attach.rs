@@ -37,6 +37,7 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let places = Places::find(&program, &wanted.operation, &wanted.span)?;
     let limit = wanted.duration.as_deref().map(|text| quantities::time("--for", text)).transpose()?;
     let limit = limit.map(Duration::from);
+    context.archive()?.make_writable()?;
     let cost = cost(&context.root)?;
     let stop = run::stop_on_interrupt()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
