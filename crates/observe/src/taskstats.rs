@@ -76,6 +76,10 @@ impl Sub for Used {
 /// A thread that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
+    /// itself
+    pub thread: u32,
+    /// the user that it was in the end
+    pub user: u32,
     /// its process
     pub process: u32,
     /// the process that its process belongs to now
@@ -269,7 +273,8 @@ fn exit(about: &[u8]) -> Option<Exit> {
         ..12 => (thread, true),
         _ => (u32_at(numbers, 368)?, numbers.get(8)? & LAST != 0),
     };
-    Some(Exit { process, parent: u32_at(numbers, 132)?, last, used: used(numbers) })
+    let (user, parent) = (u32_at(numbers, 120)?, u32_at(numbers, 132)?);
+    Some(Exit { thread, user, process, parent, last, used: used(numbers) })
 }
 
 /// Whether the kernel accounts for what threads waited for.
@@ -329,7 +334,7 @@ mod tests {
         for (at, value) in [(40, 7_u64), (144, 5), (176, 8), (248, 9)] {
             told[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
-        for (at, value) in [(128, 12_u32), (132, 10), (368, 11)] {
+        for (at, value) in [(120, 13_u32), (128, 12), (132, 10), (368, 11)] {
             told[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         let attribute = |kind: u16, value: &[u8]| {
@@ -337,7 +342,10 @@ mod tests {
         };
         let about = [attribute(1, &12_u32.to_le_bytes()), attribute(NUMBERS, &told)].concat();
         let used = Used { waited: Nanos(7), read: 9, faults: 8 };
-        assert_eq!(exit(&about), Some(Exit { process: 11, parent: 10, last: true, used }));
+        assert_eq!(
+            exit(&about),
+            Some(Exit { thread: 12, user: 13, process: 11, parent: 10, last: true, used })
+        );
         told[44] = 1;
         let odd = exit(&attribute(NUMBERS, &told)).map(|exit| exit.used.waited);
         assert_eq!(odd, Some(Nanos(0)), "four seconds in a life of five microseconds");

@@ -5,7 +5,6 @@
 //!
 //! Only a file system of the bench's own is watched. An exec is timed from fork to the end of a program of three instructions.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use perflab_prefetch::daemon::program::{Ahead, Measured};
 use perflab_prefetch::daemon::scout::Identity;
-use perflab_prefetch::daemon::{Program, Standing, Status, status};
+use perflab_prefetch::daemon::{Standing, Status, status};
 use perflab_prefetch::{Source, Start, Store};
 
 #[path = "../tests/it/tiny.rs"]
@@ -201,19 +200,19 @@ fn rest(home: &Path, place: &Path, idle: Duration) -> anyhow::Result<()> {
     let start = || Start { when: 1, source: Source::Traced, systems: Vec::new(), files: Vec::new() };
     let measured = vec![Measured::default(); 8];
     let program = |number| PathBuf::from(format!("/usr/lib/some-application/bin/program-{number}"));
-    let known = |path: PathBuf| -> anyhow::Result<(PathBuf, Program)> {
+    let known = |path: PathBuf| -> anyhow::Result<serde_json::Value> {
         store.add(&path, start())?;
-        let text = serde_json::json!({
+        Ok(serde_json::json!({
+            "path": path, "user": 0,
             "standing": Standing::Known,
             "why": "read ahead, it read 0 bytes with 0 major faults; 4 MiB or 200 are worth it",
             "file": Identity::default(), "starts": 9, "last": 1, "learned": 1,
             "without": measured, "with": measured, "ahead": Ahead::default(),
-        });
-        Ok((path, serde_json::from_value(text)?))
+        }))
     };
-    let programs: BTreeMap<PathBuf, Program> =
-        (0..KNOWN).map(program).map(known).collect::<Result<_, _>>()?;
-    fs::write(store.folder().join("programs.json"), serde_json::to_vec(&programs)?)?;
+    let programs: Vec<serde_json::Value> = (0..KNOWN).map(program).map(known).collect::<Result<_, _>>()?;
+    let text = serde_json::json!({ "programs": programs }).to_string();
+    fs::write(store.folder().join("programs.json"), text)?;
     let daemon = Daemon::start(home, place)?;
     ensure!(daemon.status()?.programs.len() >= KNOWN, "the daemon knows fewer than {KNOWN} programs");
     std::thread::sleep(Duration::from_secs(2));

@@ -4,8 +4,8 @@
 //!
 //! Owns that life of a program, and the rules that keep a machine safe from its daemon: every exec that was read from the kernel
 //! is answered, with yes, whatever becomes of the thread that looks at it; one thread only looks at the clock; a thread that
-//! panics or hangs ends the daemon, and then the kernel lets everything through. Refuses to start programs, to
-//! answer no, and to read a file ahead that the user who starts the program could not open.
+//! panics or hangs ends the daemon, and then the kernel lets everything through. What one user's starts read decides nothing of
+//! another's. Refuses to start programs, to answer no, and to read a file ahead that the user who starts the program could not open.
 //!
 //! | module | the user's noun |
 //! |---|---|
@@ -16,9 +16,10 @@
 //! | [`exec_guard`] | a process that answers where the daemon does not |
 //! | [`scout`] | what a file is: a program, a script, a loader |
 //! | [`program`] | where a program stands, and what its starts cost |
-//! | [`programs`] | all of them, and what the next start of each is for |
+//! | [`programs`] | all of them, user by user, and what the next start of each is for |
 //! | [`worth`] | whether a start waited long enough |
 //! | [`trees`] | what a program and its children used, from the ends of their threads |
+//! | `opened` | which files a start opened of those that were read ahead for it |
 //! | [`who`] | the user in whose name a file is opened |
 //! | `work`, `reading` | learning and reading ahead, each on a thread of its own |
 //! | [`begin`] | what must be there before anything is held |
@@ -33,6 +34,7 @@ pub mod exec_guard;
 mod keeper;
 pub mod lists;
 pub mod notify;
+mod opened;
 pub mod program;
 pub mod programs;
 mod reading;
@@ -50,6 +52,7 @@ pub use begin::{run, saved};
 pub use exec_guard::{GuardStatus, keep_guard};
 pub use lists::Lists;
 pub use program::{Program, Standing};
+pub use programs::ProgramKey;
 pub use settings::{DaemonError, Settings};
-pub use status::Status;
+pub use status::{KnownProgram, Status};
 pub use worth::Worth;

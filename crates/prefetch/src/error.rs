@@ -42,6 +42,15 @@ pub enum PrefetchError {
         /// ours
         known: u32,
     },
+    /// It may have been learnt from somebody else's starts.
+    #[error(
+        "{} does not say that it was learnt from this user's starts, as traces did not before they belonged to users; `perflab prefetch learn` makes it anew",
+        path.display()
+    )]
+    OfAnother {
+        /// the file
+        path: PathBuf,
+    },
     /// Nothing was learnt for the program.
     #[error("nothing was learnt for {program} yet; `perflab prefetch learn -- {program}` does it ({} was looked for)", path.display())]
     Unknown {

@@ -145,7 +145,7 @@ mod tests {
         let (old, new) =
             (vec![file(3, 0, &[9]), file(1, 1, &[]), file(4, 2, &[])], vec![file(1, 5, &[40, 7])]);
         let known =
-            Known { program: "/bin/one".into(), starts: vec![start(old), start(new)], arranged: false };
+            Known { program: "/bin/one".into(), starts: vec![start(old), start(new)], ..Known::default() };
         let whole = combine(&known, Policy::Union).unwrap();
         let told: Vec<_> = whole.files.iter().map(|file| (file.inode, file.turn, file.last_turn())).collect();
         assert_eq!(told, [(1, 5, 40), (3, 41, 50), (4, 43, 43)]);

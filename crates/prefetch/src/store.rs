@@ -1,5 +1,5 @@
-//! Where traces lie, one a program: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for others
-//! `$XDG_STATE_HOME/perflab/prefetch`.
+//! Where traces lie, one a program and user: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for others
+//! `$XDG_STATE_HOME/perflab/prefetch`. What the daemon learns from another user's starts lies in a folder `user-UID` below.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,7 +17,12 @@ const ENDING: &str = "prefetch";
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
+    /// the user whose starts are remembered there
+    user: u32,
 }
+
+/// What the name of another user's folder begins with.
+const OF_USER: &str = "user-";
 
 impl Store {
     /// The folder that is wanted, or the usual one. Nothing is made yet.
@@ -30,7 +35,17 @@ impl Store {
         };
         let folder =
             explicit.map(PathBuf::from).or_else(|| variable("PERFLAB_PREFETCH")).unwrap_or_else(usual);
-        Store { folder }
+        let named = folder.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(OF_USER));
+        let user = named.and_then(|user| user.parse().ok());
+        Store { folder, user: user.unwrap_or_else(|| rustix::process::geteuid().as_raw()) }
+    }
+
+    /// Where starts of this user are remembered: here, or in a folder of theirs below.
+    pub fn of_user(&self, user: u32) -> Store {
+        match user == self.user {
+            true => self.clone(),
+            false => Store { folder: self.folder.join(format!("{OF_USER}{user}")), user },
+        }
     }
 
     /// The file of a program: readable by its name, told apart by its path.
@@ -49,13 +64,19 @@ impl Store {
     /// What is known of a program.
     ///
     /// # Errors
-    /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read.
+    /// [`PrefetchError::Unknown`] where that is nothing; a trace that cannot be read, or that may be of another user's starts.
     pub fn get(&self, program: &Path) -> Result<Known, PrefetchError> {
         let path = self.path(program);
         if !path.exists() {
             return Err(PrefetchError::Unknown { program: program.display().to_string(), path });
         }
-        file::read(&path)
+        let known = file::read(&path)?;
+        // Before users were told apart, anybody's start taught root's.
+        if known.user.map_or(self.user != 0, |user| user == self.user) {
+            Ok(known)
+        } else {
+            Err(PrefetchError::OfAnother { path })
+        }
     }
 
     /// Adds a start to what is known of a program; a trace that is damaged is replaced.
@@ -63,12 +84,13 @@ impl Store {
     /// # Errors
     /// A folder that cannot be made or written.
     pub fn add(&self, program: &Path, start: Start) -> Result<PathBuf, PrefetchError> {
-        let fresh = || Known { program: program.display().to_string(), starts: Vec::new(), arranged: false };
+        let fresh = || Known::new(program.display().to_string(), self.user);
         let mut known = match self.get(program) {
             Ok(known) => known,
             Err(newer @ PrefetchError::Newer { .. }) => return Err(newer),
             Err(_) => fresh(),
         };
+        known.user = Some(self.user);
         known.remember(start);
         self.make()?;
         let path = self.path(program);

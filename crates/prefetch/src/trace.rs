@@ -1,5 +1,7 @@
 //! What one start of a program read, and the starts that are remembered of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use perflab_model::io::{Device, PAGE, Runs};
 use serde::{Deserialize, Serialize};
 
@@ -145,14 +147,91 @@ impl Start {
     }
 }
 
-/// Everything that is remembered of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Everything that is remembered of a program, as one user starts it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// its path
     pub program: String,
+    /// the user whose starts these are; none where a perflab wrote it that did not tell users apart
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<u32>,
     /// its latest starts, the oldest first
     pub starts: Vec<Start>,
     /// whether what it reads was brought together on the disk
     #[serde(default)]
     pub arranged: bool,
+    /// files that the latest starts did not open though they were read ahead, and how many starts in a row
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unopened: BTreeMap<String, u8>,
+}
+
+/// Starts in a row that leave a file unopened, after which it is read ahead no more.
+const UNOPENED: u8 = 3;
+
+impl Known {
+    /// Nothing yet.
+    pub fn new(program: String, user: u32) -> Self {
+        Known { program, user: Some(user), ..Known::default() }
+    }
+
+    /// Notes which files a start opened of those that were read ahead for it, and which it did not; what three in a row did not
+    /// is forgotten. Whether anything changed.
+    pub fn note_use(&mut self, opened: &BTreeSet<String>, unopened: &BTreeSet<String>) -> bool {
+        let before = self.unopened.len();
+        self.unopened.retain(|path, _| !opened.contains(path));
+        let mut useless = BTreeSet::new();
+        for path in unopened {
+            let count = self.unopened.entry(path.clone()).or_default();
+            *count += 1;
+            if *count >= UNOPENED {
+                useless.insert(path.as_str());
+            }
+        }
+        for start in &mut self.starts {
+            start.files.retain(|file| !useless.contains(file.path.as_str()));
+        }
+        self.unopened.retain(|_, count| *count < UNOPENED);
+        self.unopened.len() != before || !unopened.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str) -> TracedFile {
+        TracedFile {
+            system: 0,
+            inode: 1,
+            generation: None,
+            size: PAGE,
+            changed: 0,
+            path: path.into(),
+            pages: [(0, 1)].into_iter().collect(),
+            turn: 0,
+            place: None,
+            marks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_file_that_three_starts_in_a_row_did_not_open_is_forgotten() {
+        let files = ["/a", "/b", "/c"].map(file).to_vec();
+        let start = Start { when: 1, source: Source::Traced, systems: Vec::new(), files };
+        let mut known = Known { starts: vec![start], ..Known::new("/p".into(), 7) };
+        let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
+        let left =
+            |known: &Known| known.starts[0].files.iter().map(|one| one.path.clone()).collect::<Vec<_>>();
+        assert!(known.note_use(&set(&["/a"]), &set(&["/b", "/c"])));
+        assert!(known.note_use(&set(&["/a"]), &set(&["/b", "/c"])));
+        assert!(known.note_use(&set(&["/a", "/b"]), &set(&["/c"])), "the third in a row");
+        assert_eq!(left(&known), ["/a", "/b"]);
+        assert!(known.unopened.is_empty(), "one that is opened counts anew: {known:?}");
+        assert!(!known.note_use(&set(&["/a", "/b"]), &set(&[])), "nothing to write");
+        for _ in 0..3 {
+            assert_eq!(left(&known), ["/a", "/b"]);
+            known.note_use(&set(&[]), &set(&["/a", "/b"]));
+        }
+        assert!(left(&known).is_empty());
+    }
 }

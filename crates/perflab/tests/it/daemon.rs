@@ -89,7 +89,12 @@ impl Bench {
 
     /// Waits until this holds for what is known of the program.
     fn program(&self, what: &str, holds: impl Fn(&Program) -> bool) -> Program {
-        let found = || self.status().programs.get(&self.program).filter(|program| holds(program)).cloned();
+        self.program_of(0, what, holds)
+    }
+
+    /// The same, as this user starts it.
+    fn program_of(&self, user: u32, what: &str, holds: impl Fn(&Program) -> bool) -> Program {
+        let found = || self.status().program(&self.program, user).filter(|program| holds(program)).cloned();
         let begun = Instant::now();
         loop {
             match found() {
@@ -120,6 +125,21 @@ impl Bench {
 
     fn start(&self) {
         assert!(Command::new(&self.program).status().unwrap().success());
+    }
+
+    /// Started with these arguments, by somebody who is not root.
+    fn start_as_nobody(&self, arguments: &[&str]) {
+        let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let mut start = Command::new("setpriv");
+        start.args(nobody).arg(&self.program).args(arguments).stderr(Stdio::null());
+        assert!(start.status().unwrap().success());
+    }
+
+    /// Others may go there.
+    fn open_to_all(&self) {
+        for open in [self.image.place(), self.image.place().parent().unwrap().into()] {
+            fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+        }
     }
 
     /// Started cold until it is known.
@@ -178,6 +198,10 @@ fn the_first_start_is_watched_the_second_learnt_the_third_read_ahead_root() {
     let known = bench.program("the third start is judged", |program| program.with.len() == 1);
     assert!(known.ahead.starts == 1 && known.ahead.bytes >= 460 << 12, "{known:?}");
     assert!(known.without.iter().all(|start| start.used.read >= 460 << 12), "{known:?}");
+    assert!(
+        known.ahead.judged > 0 && known.ahead.used == known.ahead.judged,
+        "all of it was used: {known:?}"
+    );
     let read = known.with[0].used.read;
     assert!(read < 64 << 10, "{read} of {known:?}");
     bench.laboratory.good(&["prefetch", "--store", "store", "show"]);
@@ -375,27 +399,116 @@ fn nothing_is_read_that_the_user_could_not_open_root() {
     let test = "nothing_is_read_that_the_user_could_not_open_root";
     let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
     let secret = bench.image.write("lib/secret", 50);
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let whole = bench.image.place().join("lib/whole");
     script(&bench.program, &format!("cat {} {} > /dev/null; exit 0", secret.display(), whole.display()));
-    for open in [bench.image.place(), bench.image.place().parent().unwrap().into()] {
-        fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+    bench.open_to_all();
+    for (standing, user) in [(Standing::Worth, 65534), (Standing::Known, 65534), (Standing::Worth, 0)] {
+        bench.cool();
+        if user == 0 {
+            bench.start()
+        } else {
+            bench.start_as_nobody(&[])
+        };
+        bench.program_of(user, "it moves on", |program| program.standing == standing);
     }
-    bench.learnt();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     bench.cool();
     let in_memory = || resident(&fs::File::open(&secret).unwrap(), 0, 0).unwrap();
     assert_eq!(in_memory(), 0);
-    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let started = Command::new("setpriv").args(nobody).arg(&bench.program).stderr(Stdio::null()).status();
-    assert!(started.unwrap().success());
-    let known = bench.program("it was read ahead", |program| program.ahead.starts == 1);
+    bench.start_as_nobody(&[]);
+    let known = bench.program_of(65534, "it was read ahead", |program| program.ahead.starts == 1);
     assert!(known.ahead.skipped >= 1 && known.ahead.bytes >= 400 << 12, "{known:?}");
     assert_eq!(in_memory(), 0, "nobody may not know what is in it, nor read it into memory");
-    std::thread::sleep(Duration::from_secs(1));
+}
+
+#[test]
+fn what_one_user_starts_decides_nothing_of_roots_starts_root() {
+    let test = "what_one_user_starts_decides_nothing_of_roots_starts_root";
+    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
+    let big = bench.image.write("lib/big", 2000);
+    script(&bench.program, "cat \"${1:-/dev/null}\" > /dev/null");
+    bench.open_to_all();
+    for standing in [Standing::Worth, Standing::Known] {
+        bench.cool();
+        bench.start_as_nobody(&[big.to_str().unwrap()]);
+        bench.program_of(65534, "it moves on", |program| program.standing == standing);
+    }
+    let in_memory = || resident(&fs::File::open(&big).unwrap(), 0, 0).unwrap();
+    for start in 1..=2 {
+        bench.cool();
+        bench.start();
+        let own = bench.program("root's start is seen", |program| {
+            program.starts == start && !program.why.starts_with("it was not")
+        });
+        assert_eq!((own.standing, own.ahead.starts, own.learned), (Standing::Watched, 0, 0), "{own:?}");
+        assert_eq!(in_memory(), 0, "root is not made to read it");
+    }
+    // What root's start has another user do is not root's either.
+    let as_nobody = format!("setpriv --reuid=65534 --regid=65534 --clear-groups cat {}", big.display());
+    script(&bench.program, &format!("{as_nobody} > /dev/null"));
     bench.cool();
     bench.start();
-    bench.program("it was read ahead again", |program| program.ahead.starts == 2);
-    assert_eq!(in_memory(), 50, "root may");
+    bench.stands(Standing::Worth);
+    bench.cool();
+    bench.start();
+    until("it was traced", || bench.said().contains("learnt").then_some(()));
+    let traced = || bench.program("it was traced", |program| !program.why.starts_with("it read"));
+    assert!(traced().learned <= 1);
+    let show =
+        || bench.laboratory.run(&["prefetch", "--store", "store", "show", bench.program.to_str().unwrap()]);
+    assert!(!show().out.contains("/big"), "{}", show().out);
+    let socket = bench.socket.to_str().unwrap();
+    let status = bench.laboratory.good(&["prefetch", "status", "--socket", socket, "--format", "csv"]).out;
+    assert!(status.contains(",65534,") && status.contains(",0,read ahead"), "{status}");
+}
+
+#[test]
+fn what_starts_do_not_use_is_read_ahead_no_more_root() {
+    let test = "what_starts_do_not_use_is_read_ahead_no_more_root";
+    let Some(bench) = Bench::new(test, &["--mode", "sync"]) else { return };
+    let big = bench.image.write("lib/big", 2000);
+    script(&bench.program, "cat \"${1:-/dev/null}\" > /dev/null");
+    let cool = || {
+        rustix::fs::sync();
+        let file = fs::File::open(&big).unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    };
+    for standing in [Standing::Worth, Standing::Known] {
+        cool();
+        assert!(Command::new(&bench.program).arg(&big).status().unwrap().success());
+        bench.stands(standing);
+    }
+    for start in 1..=3 {
+        std::thread::sleep(Duration::from_millis(1100));
+        cool();
+        bench.start();
+        bench.program("it was read ahead in vain", |program| program.ahead.judged >= start * (2000 << 12));
+    }
+    let left = bench.stands(Standing::Watched);
+    assert!(left.why.contains("watched anew") && left.ahead.used == 0, "{left:?}");
+    std::thread::sleep(Duration::from_millis(1100));
+    cool();
+    bench.start();
+    bench.program("the next is seen", |program| program.starts == 6);
+    assert_eq!(resident(&fs::File::open(&big).unwrap(), 0, 0).unwrap(), 0, "{:?}", bench.status());
+    let shown = bench.laboratory.good(&["prefetch", "--store", "store", "show", "--format", "csv"]).out;
+    assert_eq!(shown.lines().count(), 1, "its trace is forgotten: {shown}");
+}
+
+#[test]
+fn what_a_daemon_of_before_knew_begins_anew_with_a_word_root() {
+    let laboratory = Laboratory::new();
+    let old = serde_json::json!({ "/usr/bin/editor": {
+        "file": { "inode": 1, "size": 2, "changed": 3 }, "standing": "known", "why": "", "starts": 9, "last": 1,
+        "learned": 1, "without": [], "with": [],
+        "ahead": { "starts": 0, "warm": 0, "bytes": 0, "skipped": 0, "overdue": 0 },
+    }});
+    fs::create_dir(laboratory.path("store")).unwrap();
+    fs::write(laboratory.path("store/programs.json"), old.to_string()).unwrap();
+    let said =
+        laboratory.good(&["prefetch", "--store", "store", "status", "--socket", "none", "--format", "csv"]);
+    assert!(said.err.contains("not whose starts they were"), "{}", said.err);
+    assert_eq!(said.out.lines().count(), 1, "{}", said.out);
 }
 
 #[test]
@@ -450,10 +563,10 @@ fn a_storm_of_execs_and_a_new_mount_are_survived_root() {
     assert_eq!(bench.status().asked - before, 800);
     until("each was seen, or counted as not", || {
         let status = bench.status();
-        (status.programs[&path].starts + status.unseen == 800).then_some(())
+        (status.program(&path, 0).unwrap().starts + status.unseen == 800).then_some(())
     });
     bench.image.cool();
-    let starts = || bench.status().programs.get(&bench.program).map_or(0, |program| program.starts);
+    let starts = || bench.status().program(&bench.program, 0).map_or(0, |program| program.starts);
     let before = starts();
     until("the new mount is watched", || {
         bench.start();
@@ -501,7 +614,7 @@ fn a_list_is_read_again_when_it_changes_root() {
     until("it is watched", || {
         bench.cool();
         bench.start();
-        (bench.status().programs[&bench.program].standing == Standing::Worth).then_some(())
+        (bench.status().program(&bench.program, 0)?.standing == Standing::Worth).then_some(())
     });
 }
 

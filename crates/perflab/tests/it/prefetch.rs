@@ -182,7 +182,7 @@ fn bad_traces_are_named_and_stop_no_program() {
     let said = prefetch(&laboratory, &["learn", "--", "/no/such/program"]);
     assert!(said.code == Some(2) && said.err.contains("there is no program"), "{}", said.err);
 
-    let known = perflab_prefetch::Known { program: program.clone(), starts: Vec::new(), arranged: false };
+    let known = perflab_prefetch::Known::new(program.clone(), rustix::process::geteuid().as_raw());
     let store = perflab_prefetch::Store::locate(Some(&laboratory.path("store")));
     std::fs::create_dir_all(laboratory.path("store")).unwrap();
     let path = store.path(&script.canonicalize().unwrap());

@@ -145,9 +145,9 @@ mod tests {
     fn what_lies_together_for_another_program_stays() {
         let started = |files| Start { when: 0, source: crate::Source::Traced, systems: vec![], files };
         let known = |arranged| Known {
-            program: "/bin/other".into(),
             starts: vec![started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(4, 4, 1, 1)])])],
             arranged,
+            ..Known::new("/bin/other".into(), 0)
         };
         let start =
             started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(0, 16, 1, 1)]), file(3, &[(0, 4, 2, 1)])]);
@@ -174,8 +174,11 @@ mod tests {
             systems: vec![],
             files: vec![file(1, pieces)],
         };
-        let other =
-            |pieces| Known { program: "/bin/other".into(), starts: vec![started(pieces)], arranged: true };
+        let other = |pieces| Known {
+            starts: vec![started(pieces)],
+            arranged: true,
+            ..Known::new("/bin/other".into(), 0)
+        };
         let own = started(&[(4, 4, 0, 1)]);
         let moved = |pieces| wanted(&own, &Staying::of(&[other(pieces)])).steps.len();
         assert_eq!(moved(&[(0, 4, 0, 1), (8, 4, 1, 1)]), 0, "the file was moved as a whole");

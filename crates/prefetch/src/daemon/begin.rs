@@ -10,14 +10,16 @@ use std::sync::mpsc::channel;
 use perflab_observe::Root;
 use perflab_observe::taskstats::{TaskStats, accounts_for_delays};
 use rustix::process::{Resource, Rlimit};
+use serde::{Deserialize, Serialize};
 
 use super::door::Door;
 use super::exec_guard::lock_memory;
 use super::keeper::{Keeper, PROGRAMS};
 use super::program::Program;
-use super::programs::Programs;
+use super::programs::{ProgramKey, Programs};
 use super::settings::{DaemonError, Settings};
 use super::shared::{Say, Shared};
+use super::status::KnownProgram;
 use super::{notify, receive, status};
 use crate::Store;
 
@@ -44,7 +46,8 @@ pub fn run(settings: Settings, stop: &AtomicBool, say: Say) -> Result<(), Daemon
     };
     let door = Door::open().map_err(|source| DaemonError::Door { source })?;
     let (send, watches) = channel();
-    let programs = Programs::new(saved(&settings.store).into_iter().collect());
+    let before = saved(&settings.store, &say).into_iter().map(|known| (known.key, known.program)).collect();
+    let programs = Programs::new(before, ends.is_some());
     let shared = Arc::new(Shared::new(settings, (door, ends.is_some()), programs, send, say));
     let alive = TaskStats::open()?;
     let mut keeper = Keeper::new(Arc::clone(&shared), ends, alive, watches)?;
@@ -93,8 +96,48 @@ fn open_more_files() {
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
-/// What the last daemon knew of programs; nothing where it is damaged, because traces lie elsewhere and are found again.
-pub fn saved(store: &Store) -> BTreeMap<PathBuf, Program> {
-    let text = fs::read(store.folder().join(PROGRAMS));
-    text.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+/// What a daemon writes of programs, and reads when it begins.
+#[derive(Debug, Deserialize)]
+struct SavedPrograms {
+    programs: Vec<KnownProgram>,
+}
+
+/// The same of what is in memory.
+#[derive(Debug, Serialize)]
+struct ProgramsToSave<'a> {
+    programs: Vec<ProgramToSave<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProgramToSave<'a> {
+    #[serde(flatten)]
+    key: &'a ProgramKey,
+    #[serde(flatten)]
+    program: &'a Program,
+}
+
+pub(super) fn saved_text(programs: &Programs) -> serde_json::Result<Vec<u8>> {
+    let programs = programs.all().iter().map(|(key, program)| ProgramToSave { key, program }).collect();
+    serde_json::to_vec(&ProgramsToSave { programs })
+}
+
+/// What the last daemon knew of programs; nothing where it is damaged, because traces lie elsewhere and are found again. `say` hears
+/// where it is of a daemon that did not tell users apart: then whose starts taught what is not known, and all begin anew.
+pub fn saved(store: &Store, say: &dyn Fn(&str)) -> Vec<KnownProgram> {
+    let path = store.folder().join(PROGRAMS);
+    let Ok(text) = fs::read(&path) else { return Vec::new() };
+    match serde_json::from_slice::<SavedPrograms>(&text) {
+        Ok(saved) => saved.programs,
+        Err(_) => {
+            let of_nobody = serde_json::from_slice::<BTreeMap<PathBuf, Program>>(&text).unwrap_or_default();
+            if !of_nobody.is_empty() {
+                say(&format!(
+                    "{} tells of {} programs, and not whose starts they were: each user's begin anew",
+                    path.display(),
+                    of_nobody.len()
+                ));
+            }
+            Vec::new()
+        }
+    }
 }

@@ -13,6 +13,8 @@ use nix::sys::fanotify::{
     EventFFlags, Fanotify, FanotifyEvent, FanotifyResponse, InitFlags, MarkFlags, MaskFlags, Response,
 };
 
+use super::exec_guard::UNANSWERED;
+
 /// Where the kernel asks. When it is closed, also by a death, the kernel lets everything through.
 #[derive(Debug)]
 pub struct Door(Fanotify);
@@ -25,6 +27,7 @@ pub struct Held {
     answered: AtomicBool,
     overdue: AtomicBool,
     until: Mutex<Option<Instant>>,
+    since: Instant,
 }
 
 impl Door {
@@ -71,6 +74,7 @@ impl Door {
                 answered: AtomicBool::new(false),
                 overdue: AtomicBool::new(false),
                 until: Mutex::new(None),
+                since: Instant::now(),
             })
         };
         // All of them first: should one be odd, the others are answered nevertheless.
@@ -125,6 +129,11 @@ impl Held {
         let first = self.allow();
         self.overdue.fetch_or(first, Ordering::AcqRel);
         first
+    }
+
+    /// Whether nobody can have let it through yet, the guard neither: who goes on may be another user next.
+    pub fn is_waiting(&self) -> bool {
+        !self.answered.load(Ordering::Acquire) && self.since.elapsed() < UNANSWERED
     }
 
     /// Whether it was let through because it waited too long.

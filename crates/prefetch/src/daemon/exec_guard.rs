@@ -31,6 +31,8 @@ use crate::kernel::exec_group;
 pub const SILENCE: Duration = Duration::from_secs(2);
 /// How often the guard looks whether the daemon was heard, and says that it lives itself.
 const LOOK: Duration = Duration::from_millis(500);
+/// For so long after the daemon has read an exec, the guard has let nobody through: the daemon was heard at most a look before.
+pub(super) const UNANSWERED: Duration = SILENCE.saturating_sub(LOOK);
 /// How often it looks while it answers in the daemon's place.
 const STAND_IN: Duration = Duration::from_millis(20);
 /// How long the guard may take to be ready: nothing is held before.

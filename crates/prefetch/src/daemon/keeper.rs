@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
+use perflab_model::io::PAGE;
 use perflab_observe::Root;
 use perflab_observe::io::{Follower, Mount, Mounts, mounts};
 use perflab_observe::taskstats::{TaskStats, Used, accounts_for_delays};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::begin::saved_text;
 use super::exec_guard::ExecGuard;
 use super::program::Measured;
 use super::settings::DaemonError;
@@ -119,6 +121,8 @@ impl Keeper {
         let read = self.read_list();
         self.tell_trouble(read);
         self.make_ready();
+        let gone = locked(&self.shared.programs).gone();
+        work::forget(&self.shared, &gone);
         let waits = if locked(&self.shared.unsaved).is_empty() { SAVES } else { RETRIES };
         if self.saved.elapsed() > waits {
             self.save();
@@ -139,6 +143,8 @@ impl Keeper {
         let mut waits = vec![PollFd::new(&self.mounts, PollFlags::PRI)];
         let ends = self.ends.as_ref().filter(|_| until.is_some());
         waits.extend(ends.map(|ends| PollFd::from_borrowed_fd(ends.as_fd(), PollFlags::IN)));
+        let opened = self.shared.opened.iter().filter(|opened| opened.is_observing());
+        waits.extend(opened.map(|opened| PollFd::new(opened, PollFlags::IN)));
         waits.extend(self.guard.iter().map(|guard| PollFd::new(guard, PollFlags::empty())));
         let _ = poll(&mut waits, Some(&most));
         let moved =
@@ -150,6 +156,7 @@ impl Keeper {
 
     /// What ended, and what was watched for long enough.
     fn add_up(&mut self, delays: bool) {
+        self.shared.opened.iter().for_each(super::opened::OpenedFiles::read);
         let mut exits = Vec::new();
         let told = self.ends.as_ref().map(|ends| ends.exits(|exit| exits.push(exit)));
         if !matches!(told, None | Some(Ok(true))) {
@@ -172,13 +179,33 @@ impl Keeper {
     fn judge(&self, watch: &Watch, used: Used, delays: bool) {
         let worth = &self.shared.settings.worth;
         let is_worth = worth.is(used, delays);
-        self.shared.with(&watch.program, |program| match *locked(&watch.help) {
-            Given::Nothing => program.went_without(used, worth, delays),
-            Given::ReadAhead(held) => program.went_with(Measured { used, held }, worth, delays),
+        match *locked(&watch.help) {
+            Given::Nothing => {
+                self.shared.with(&watch.program, |program| program.went_without(used, worth, delays));
+            }
+            Given::ReadAhead { held, observed } => {
+                self.judge_read_ahead(watch, Measured { used, held }, observed);
+            }
             Given::Warm => {}
-        });
+        }
         if is_worth {
             self.make_ready();
+        }
+    }
+
+    fn judge_read_ahead(&self, watch: &Watch, measured: Measured, observed: Option<u64>) {
+        let (worth, delays) = (&self.shared.settings.worth, self.shared.delays());
+        let seen = self.shared.opened.as_ref().zip(observed).and_then(|(all, number)| all.finish(number));
+        let is_used = seen.as_ref().is_none_or(|seen| seen.used > 0);
+        self.shared.with(&watch.program, |program| {
+            program.went_with(measured, is_used, worth, delays);
+            if let Some(seen) = &seen {
+                program.ahead.judged += seen.asked * PAGE;
+                program.ahead.used += seen.used * PAGE;
+            }
+        });
+        if let Some(seen) = seen {
+            work::note_use(&self.shared, &watch.program, &seen);
         }
     }
 
@@ -238,7 +265,7 @@ impl Keeper {
         work::save(&self.shared);
         let text = {
             let mut programs = locked(&self.shared.programs);
-            let text = std::mem::take(&mut programs.changed).then(|| serde_json::to_vec(programs.all()));
+            let text = std::mem::take(&mut programs.changed).then(|| saved_text(&programs));
             text.and_then(Result::ok)
         };
         let Some(text) = text else { return };

@@ -52,6 +52,12 @@ pub struct Ahead {
     pub warm: u64,
     /// bytes of files and of file systems' own blocks that were asked for
     pub bytes: u64,
+    /// bytes of files that were asked for, for starts that were seen to open files
+    #[serde(default)]
+    pub judged: u64,
+    /// of them, those of files that the starts opened
+    #[serde(default)]
+    pub used: u64,
     /// files that had changed, were gone, or that the user could not open
     pub skipped: u64,
     /// execs that were let through before everything had come
@@ -131,9 +137,11 @@ impl Program {
         }
     }
 
-    /// A start that was read ahead has.
-    pub fn went_with(&mut self, measured: Measured, worth: &Worth, delays: bool) {
-        push(&mut self.with, measured);
+    /// A start that was read ahead has. One that opened nothing of that (`is_used` is false) is no measure of what reading ahead gains.
+    pub fn went_with(&mut self, measured: Measured, is_used: bool, worth: &Worth, delays: bool) {
+        if is_used {
+            push(&mut self.with, measured);
+        }
         let still = worth.is(measured.used, delays);
         self.why = format!("read ahead, {}", worth.told(measured.used, delays));
         self.standing = match self.standing {
@@ -146,6 +154,13 @@ impl Program {
             Standing::Known | Standing::Incomplete => Standing::Known,
             other => other,
         };
+    }
+
+    /// Nothing of what was learnt was used: it is watched as if it were new.
+    pub(super) fn forgotten(&mut self, why: String) {
+        (self.standing, self.why) = (Standing::Watched, why);
+        self.without.clear();
+        self.with.clear();
     }
 
     /// The cost of the middle start of either kind, in what decides: time where it is known, else bytes. Of those without, only such

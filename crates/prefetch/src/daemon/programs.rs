@@ -1,13 +1,26 @@
-//! What is known of each program, and what its next start is for. Decided from memory alone: no file is touched here.
+//! What is known of each program, as each user starts it, and what its next start is for. Decided from memory alone: no file is
+//! touched here.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use super::program::{Program, Standing};
 use super::scout::Identity;
 
-/// Programs that are remembered; of more, those that nobody has started for longest, and that are not worth it, go.
+/// Programs of users that are remembered. Of more, those of the user who has most of them go: that were not started for longest, and
+/// are not worth it.
 const MOST: usize = 20_000;
+
+/// A program as one user starts it: what its starts read says nothing about those of others, and decides nothing of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProgramKey {
+    /// the program
+    pub path: PathBuf,
+    /// the user, as files are opened
+    pub user: u32,
+}
 
 /// What a start is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,27 +44,36 @@ pub enum Purpose {
 /// All of them.
 #[derive(Debug, Default)]
 pub struct Programs {
-    all: HashMap<PathBuf, Program>,
+    all: HashMap<ProgramKey, Program>,
+    /// Whether a start tells what it waited for; where none does, each program that is met is wanted.
+    judges: bool,
     /// Programs that a thread is learning or reading ahead now.
-    busy: HashSet<PathBuf>,
+    busy: HashSet<ProgramKey>,
+    /// Those that had to go: what was learnt of them is to be forgotten, too.
+    gone: Vec<ProgramKey>,
     /// Whether something is not saved yet.
     pub changed: bool,
 }
 
 impl Programs {
-    /// From what was saved.
-    pub fn new(all: HashMap<PathBuf, Program>) -> Self {
-        Programs { all, ..Programs::default() }
+    /// From what was saved; `judges` says whether starts tell what they waited for.
+    pub fn new(all: HashMap<ProgramKey, Program>, judges: bool) -> Self {
+        Programs { all, judges, ..Programs::default() }
     }
 
     /// All of them.
-    pub fn all(&self) -> &HashMap<PathBuf, Program> {
+    pub fn all(&self) -> &HashMap<ProgramKey, Program> {
         &self.all
     }
 
-    /// A program by its path.
-    pub fn get(&self, path: &Path) -> Option<&Program> {
-        self.all.get(path)
+    /// One of them.
+    pub fn get(&self, key: &ProgramKey) -> Option<&Program> {
+        self.all.get(key)
+    }
+
+    /// Those that had to go since this was asked last.
+    pub fn gone(&mut self) -> Vec<ProgramKey> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Whether the next start of some program is to be traced.
@@ -60,8 +82,8 @@ impl Programs {
     }
 
     /// A program that has no entry yet: where a trace of it lies, it is known.
-    pub fn meet(&mut self, path: &Path, file: Identity, has_trace: bool, is_wanted: bool) {
-        if let Some(known) = self.all.get_mut(path) {
+    pub fn meet(&mut self, key: &ProgramKey, file: Identity, has_trace: bool) {
+        if let Some(known) = self.all.get_mut(key) {
             if has_trace && known.standing == Standing::Watched && known.file == file {
                 (known.standing, known.why) = (Standing::Known, "a trace of it was there".into());
             }
@@ -70,27 +92,37 @@ impl Programs {
         if self.all.len() >= MOST {
             self.make_room();
         }
-        let (standing, why) = match (has_trace, is_wanted) {
+        let (standing, why) = match (has_trace, self.judges) {
             (true, _) => (Standing::Known, "a trace of it was there"),
-            (false, true) => (Standing::Worth, "it is named as wanted, and nothing tells what it waits for"),
-            (false, false) => (Standing::Watched, "it was not seen to its end yet"),
+            (false, false) => (Standing::Worth, "it is named as wanted, and nothing tells what it waits for"),
+            (false, true) => (Standing::Watched, "it was not seen to its end yet"),
         };
-        self.all.insert(path.into(), Program { file, standing, why: why.into(), ..Program::default() });
+        self.all.insert(key.clone(), Program { file, standing, why: why.into(), ..Program::default() });
         self.changed = true;
     }
 
+    /// Nobody's programs push out those of who has fewer.
     fn make_room(&mut self) {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        self.all.keys().for_each(|key| *counts.entry(key.user).or_default() += 1);
+        let Some(user) = counts.into_iter().max_by_key(|(_, count)| *count).map(|(user, _)| user) else {
+            return;
+        };
         let watched = |one: &Program| one.standing == Standing::Watched;
-        let mut times: Vec<u64> = self.all.values().filter(|one| watched(one)).map(|one| one.last).collect();
+        let some_watched = self.all.iter().any(|(key, one)| key.user == user && watched(one));
+        let may_go = |key: &ProgramKey, one: &Program| key.user == user && (watched(one) || !some_watched);
+        let candidates = self.all.iter().filter(|(key, one)| may_go(key, one));
+        let mut times: Vec<u64> = candidates.map(|(_, one)| one.last).collect();
         times.sort_unstable();
         let middle = times.get(times.len() / 2).copied().unwrap_or(u64::MAX);
-        self.all.retain(|_, one| !watched(one) || one.last > middle);
+        let gone = self.all.extract_if(|key, one| may_go(key, one) && one.last <= middle);
+        self.gone.extend(gone.filter(|(_, one)| !watched(one)).map(|(key, _)| key));
     }
 
     /// A program starts: for what, where it is not refused.
-    pub fn start(&mut self, path: &Path, file: Identity, when: u64, refused: Option<&str>) -> Purpose {
-        self.meet(path, file, false, false);
-        let Some(program) = self.all.get_mut(path) else { return Purpose::Nothing };
+    pub fn start(&mut self, key: &ProgramKey, file: Identity, when: u64, refused: Option<&str>) -> Purpose {
+        self.meet(key, file, false);
+        let Some(program) = self.all.get_mut(key) else { return Purpose::Nothing };
         program.starts += 1;
         program.last = when;
         self.changed = true;
@@ -103,21 +135,21 @@ impl Programs {
         }
         let purpose = program.purpose();
         let works = matches!(purpose, Purpose::Learn { .. } | Purpose::ReadAhead { .. });
-        if works && !self.busy.insert(path.into()) {
+        if works && !self.busy.insert(key.clone()) {
             return Purpose::Watch;
         }
         purpose
     }
 
     /// The thread that worked for a program has ended.
-    pub fn rests(&mut self, path: &Path) {
-        self.busy.remove(path);
+    pub fn rests(&mut self, key: &ProgramKey) {
+        self.busy.remove(key);
         self.changed = true;
     }
 
     /// Does something with a program, which is saved.
-    pub fn with(&mut self, path: &Path, change: impl FnOnce(&mut Program)) {
-        if let Some(program) = self.all.get_mut(path) {
+    pub fn with(&mut self, key: &ProgramKey, change: impl FnOnce(&mut Program)) {
+        if let Some(program) = self.all.get_mut(key) {
             change(program);
             self.changed = true;
         }

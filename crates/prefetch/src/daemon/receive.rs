@@ -12,10 +12,11 @@ use perflab_observe::taskstats::{TaskStats, Used};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::door::Held;
-use super::programs::Purpose;
+use super::programs::{ProgramKey, Purpose};
 use super::scout::{self, Place, Sight};
 use super::shared::{Shared, locked};
 use super::trees::{Given, Watch, of_process};
+use super::who::Who;
 use super::work;
 use crate::learn::now;
 
@@ -58,10 +59,10 @@ fn scout(shared: &Arc<Shared>, found: &Receiver<(Arc<Held>, Place)>) {
     let asked = Asked::new(Arc::clone(shared));
     for (held, place) in found {
         let sight = held.opened().map_or(Sight::Nameless, |file| scout::look(&file));
-        if let Sight::Program(path) | Sight::Script(path, _) = &sight {
-            let has_trace = shared.settings.store.path(path).exists();
-            let wanted = !shared.judges;
-            locked(&shared.programs).meet(path, place.1, has_trace, wanted);
+        if let (Sight::Program(path) | Sight::Script(path, _), Some(who)) = (&sight, starter(&held)) {
+            let key = ProgramKey { path: path.clone(), user: who.user() };
+            let has_trace = shared.settings.store.of_user(key.user).path(path).exists();
+            locked(&shared.programs).meet(&key, place.1, has_trace);
         }
         let sight = shared.saw(place, sight);
         asked.known(held, place, &sight);
@@ -113,13 +114,18 @@ impl Asked {
             _ => {}
         }
         if let (Sight::Program(path) | Sight::Script(path, _), false) = (sight, is_part) {
+            let Some(who) = starter(&held) else { return };
+            let key = ProgramKey { path: path.clone(), user: who.user() };
+            if self.shared.learning.load(Ordering::Relaxed) > 0 {
+                bounded(&mut locked(&self.shared.starters)).insert(process, key.user);
+            }
             let refused = locked(&self.shared.lists).refuse(path);
-            let purpose = locked(&self.shared.programs).start(path, place.1, now(), refused);
-            self.begin(held, path, purpose);
+            let purpose = locked(&self.shared.programs).start(&key, place.1, now(), refused);
+            self.begin(held, (key, who), purpose);
         }
     }
 
-    fn begin(&self, held: Arc<Held>, path: &std::path::Path, purpose: Purpose) {
+    fn begin(&self, held: Arc<Held>, (key, who): (ProgramKey, Who), purpose: Purpose) {
         if purpose == Purpose::Nothing {
             return;
         }
@@ -127,7 +133,7 @@ impl Asked {
         let process = held.process();
         let watch = Watch {
             process,
-            program: path.into(),
+            program: key.clone(),
             until: Instant::now() + self.shared.settings.window,
             before: self.used_before(process),
             help: Arc::clone(&help),
@@ -135,8 +141,8 @@ impl Asked {
         // Before the answer, so that it is known when the end is told. The other side goes only with the daemon.
         let _ = locked(&self.shared.watches).send(watch);
         match purpose {
-            Purpose::Learn { anew } => work::learn(&self.shared, held, path, anew),
-            Purpose::ReadAhead { learn } => work::read_ahead(&self.shared, held, path, help, learn),
+            Purpose::Learn { anew } => work::learn(&self.shared, held, &key, anew),
+            Purpose::ReadAhead { learn } => work::read_ahead(&self.shared, held, (&key, who), help, learn),
             Purpose::Watch | Purpose::Nothing => {}
         }
     }
@@ -149,6 +155,11 @@ impl Asked {
             _ => Used::default(),
         }
     }
+}
+
+/// Who starts a program; none where the exec may have gone on already, and the process be another user now.
+fn starter(held: &Held) -> Option<Who> {
+    Who::of(held.process()).filter(|_| held.is_waiting())
 }
 
 /// Room for one more; what was remembered longest may be wrong by now, and is not missed.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,8 @@ use super::deadline::Deadline;
 use super::door::Door;
 use super::exec_guard::GuardStatus;
 use super::lists::Lists;
-use super::programs::Programs;
+use super::opened::OpenedFiles;
+use super::programs::{ProgramKey, Programs};
 use super::scout::{Place, Sight};
 use super::settings::Settings;
 use super::trees::Watch;
@@ -41,6 +42,12 @@ pub(super) struct Shared {
     pub(super) spare: Mutex<Option<Follower>>,
     /// What was learnt and could not be written yet.
     pub(super) unsaved: Mutex<Vec<Unsaved>>,
+    /// Held by who reads a trace and writes it again; who is asked about an exec never does.
+    pub(super) writing: Mutex<()>,
+    /// None where the kernel does not tell what is opened.
+    pub(super) opened: Option<OpenedFiles>,
+    /// Who started a program last in a process, while any start is traced.
+    pub(super) starters: Mutex<HashMap<u32, u32>>,
     pub(super) watched: Mutex<Vec<PathBuf>>,
     pub(super) counts: Counts,
     /// Where the guard hears that the daemon lives.
@@ -64,7 +71,7 @@ pub(super) struct Shared {
 
 /// A start that waits for room on a disk.
 pub(super) struct Unsaved {
-    pub(super) program: PathBuf,
+    pub(super) program: ProgramKey,
     pub(super) start: Start,
     pub(super) anew: bool,
 }
@@ -98,6 +105,9 @@ impl Shared {
             readings: Mutex::default(),
             spare: Mutex::default(),
             unsaved: Mutex::default(),
+            writing: Mutex::default(),
+            opened: OpenedFiles::prepare().ok(),
+            starters: Mutex::default(),
             watched: Mutex::default(),
             counts: Counts::default(),
             guard_line: Mutex::default(),
@@ -157,8 +167,8 @@ impl Shared {
     }
 
     /// Changes what is known of a program.
-    pub(super) fn with(&self, path: &Path, change: impl FnOnce(&mut super::Program)) {
-        locked(&self.programs).with(path, change);
+    pub(super) fn with(&self, key: &ProgramKey, change: impl FnOnce(&mut super::Program)) {
+        locked(&self.programs).with(key, change);
     }
 
     pub(super) fn delays(&self) -> bool {

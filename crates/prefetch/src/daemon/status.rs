@@ -1,6 +1,5 @@
 //! What the daemon tells about itself, as JSON over a socket that only its user can open.
 
-use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exec_guard::GuardStatus;
 use super::program::Program;
+use super::programs::ProgramKey;
 use super::settings::DaemonError;
 use super::shared::{Shared, locked};
 use super::worth::Worth;
@@ -51,8 +51,27 @@ pub struct Status {
     pub guard: GuardStatus,
     /// what does not work now
     pub troubles: Vec<String>,
-    /// programs by path
-    pub programs: BTreeMap<PathBuf, Program>,
+    /// programs, by path and user
+    pub programs: Vec<KnownProgram>,
+}
+
+/// A program as one user starts it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownProgram {
+    /// which, and whose
+    #[serde(flatten)]
+    pub key: ProgramKey,
+    /// what is known of it
+    #[serde(flatten)]
+    pub program: Program,
+}
+
+impl Status {
+    /// What is known of a program as a user starts it.
+    pub fn program(&self, path: &Path, user: u32) -> Option<&Program> {
+        let is = |key: &ProgramKey| key.path == path && key.user == user;
+        self.programs.iter().find(|one| is(&one.key)).map(|one| &one.program)
+    }
 }
 
 /// Asks the daemon that listens there.
@@ -68,6 +87,10 @@ pub fn ask(socket: &Path) -> io::Result<Status> {
 }
 
 pub(super) fn of(shared: &Shared) -> Status {
+    let known =
+        |(key, program): (&ProgramKey, &Program)| KnownProgram { key: key.clone(), program: program.clone() };
+    let mut programs: Vec<KnownProgram> = locked(&shared.programs).all().iter().map(known).collect();
+    programs.sort_by(|one, other| one.key.cmp(&other.key));
     let own = perflab_observe::own_usage();
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Status {
@@ -84,11 +107,7 @@ pub(super) fn of(shared: &Shared) -> Status {
         peak_rss: own.peak_rss,
         guard: locked(&shared.guard).clone(),
         troubles: shared.troubles(),
-        programs: locked(&shared.programs)
-            .all()
-            .iter()
-            .map(|(path, one)| (path.clone(), one.clone()))
-            .collect(),
+        programs,
     }
 }
 

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use perflab_model::Nanos;
 use perflab_observe::taskstats::{Exit, TaskStats, Used};
+
+use super::programs::ProgramKey;
 
 /// Starts that are watched at once; of more, nothing is known.
 const MOST: usize = 4096;
@@ -21,8 +22,8 @@ const SUMS: usize = 100_000;
 pub struct Watch {
     /// the process
     pub process: u32,
-    /// the program
-    pub program: PathBuf,
+    /// the program, and who starts it
+    pub program: ProgramKey,
     /// until when at most
     pub until: Instant,
     /// what the process had used before, under another program
@@ -39,8 +40,13 @@ pub enum Given {
     Nothing,
     /// it had everything in memory: it says nothing about reading ahead
     Warm,
-    /// it was read ahead, and had to wait so long for it
-    ReadAhead(Nanos),
+    /// it was read ahead
+    ReadAhead {
+        /// how long it had to wait for that
+        held: Nanos,
+        /// under which number what it opens is seen, where it is
+        observed: Option<u64>,
+    },
 }
 
 /// All starts that are watched.
@@ -147,12 +153,13 @@ mod tests {
     }
 
     fn exit(process: u32, parent: u32, last: bool, read: u64) -> Exit {
-        Exit { process, parent, last, used: used(read) }
+        Exit { thread: process, user: 0, process, parent, last, used: used(read) }
     }
 
     fn watch(process: u32) -> Watch {
         let until = Instant::now() + Duration::from_secs(60);
-        Watch { process, program: "/p".into(), until, before: Used::default(), help: Arc::default() }
+        let program = ProgramKey { path: "/p".into(), user: 0 };
+        Watch { process, program, until, before: Used::default(), help: Arc::default() }
     }
 
     #[test]

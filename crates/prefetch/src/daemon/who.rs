@@ -16,6 +16,11 @@ pub struct Who {
 }
 
 impl Who {
+    /// Their number.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
     /// Of a process, as it would open files (the last of the four numbers).
     pub fn of(process: u32) -> Option<Self> {
         parse(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)

@@ -1,13 +1,13 @@
 //! `perflab prefetch status`
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
+use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::{Bytes, Nanos};
 use perflab_prefetch::Store;
-use perflab_prefetch::daemon::{self, Program, Standing, Status};
+use perflab_prefetch::daemon::{self, KnownProgram, Program, Standing, Status};
 use perflab_present::table::{Cell, Column, Format, Grid};
 
 use crate::arguments::prefetch;
@@ -31,7 +31,7 @@ pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> an
                 "no daemon answers on {}: {error}; as the last one wrote:",
                 wanted.socket.display()
             ));
-            Status { programs: daemon::saved(store), ..Status::default() }
+            Status { programs: daemon::saved(store, &|text| context.say(text)), ..Status::default() }
         }
     };
     context.print(&grid(&status, shown(context, &status, wanted.all)))?;
@@ -72,35 +72,40 @@ fn say(context: &Context, status: &Status) {
 const LISTED: usize = 20;
 
 /// Those for which most was read ahead, then those with most starts; all where they are asked for, or a tool reads them.
-fn shown<'a>(context: &Context, status: &'a Status, all: bool) -> Vec<(&'a PathBuf, &'a Program)> {
+fn shown<'a>(context: &Context, status: &'a Status, all: bool) -> Vec<&'a KnownProgram> {
     let mut programs: Vec<_> = status.programs.iter().collect();
     if all || context.format == Format::Json || programs.len() <= LISTED {
         return programs;
     }
-    programs.sort_by_key(|(_, program)| Reverse((program.ahead.bytes, program.starts)));
+    programs.sort_by_key(|one| Reverse((one.program.ahead.bytes, one.program.starts)));
     context.say(format!("{LISTED} of {} programs; `--all` lists the rest", programs.len()));
     programs.truncate(LISTED);
     programs
 }
 
-fn grid(status: &Status, programs: Vec<(&PathBuf, &Program)>) -> Grid {
+fn grid(status: &Status, programs: Vec<&KnownProgram>) -> Grid {
     let (without, with) = match status.delays {
         true => ("waited without", "with"),
         false => ("read without", "with"),
     };
-    let numbers = ["starts", "learnt", "ahead", "warm", "asked for", without, with].map(Column::right);
-    let titles = [Column::left("program"), Column::left("stands")].into_iter().chain(numbers);
+    let numbers =
+        ["starts", "learnt", "ahead", "warm", "asked for", "used", without, with].map(Column::right);
+    let names = user_names();
+    let titles = ["program", "user", "stands"].map(Column::left).into_iter().chain(numbers);
     let mut grid = Grid::new(titles.chain([Column::left("why")]));
-    for (path, program) in programs {
+    for KnownProgram { key, program } in programs {
+        let user = names.get(&key.user).cloned().unwrap_or_else(|| key.user.to_string());
         let [without, with] = program.gain(status.delays).map(|cost| cell(cost, status.delays));
         grid.add([
-            path.display().to_string().into(),
+            key.path.display().to_string().into(),
+            Cell::shown(user, u64::from(key.user)),
             stands(program).into(),
             program.starts.into(),
             program.learned.into(),
             program.ahead.starts.into(),
             program.ahead.warm.into(),
             Cell::shown(Bytes(program.ahead.bytes).to_string(), program.ahead.bytes),
+            used(program),
             without,
             with,
             program.why.as_str().into(),
@@ -112,6 +117,25 @@ fn grid(status: &Status, programs: Vec<(&PathBuf, &Program)>) -> Grid {
 fn cell(cost: Option<u64>, delays: bool) -> Cell {
     let shown = |cost: u64| if delays { Nanos(cost).to_string() } else { Bytes(cost).to_string() };
     cost.map_or_else(Cell::missing, |cost| Cell::shown(shown(cost), cost))
+}
+
+/// How much of what was asked for lay in files that the starts opened.
+fn used(program: &Program) -> Cell {
+    match program.ahead.judged {
+        0 => Cell::missing(),
+        judged => Cell::shown(format!("{} %", program.ahead.used * 100 / judged), program.ahead.used),
+    }
+}
+
+/// Names of this machine's own users.
+fn user_names() -> HashMap<u32, String> {
+    let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let entry = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?.to_owned();
+        Some((fields.nth(1)?.parse().ok()?, name))
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 fn stands(program: &Program) -> &'static str {
