@@ -113,6 +113,18 @@ pub enum ArchiveError {
         /// their shortest prefixes
         candidates: Vec<String>,
     },
+    /// A file of a closed run is not what was written when it ended.
+    #[error(
+        "{} is not as it was written: its hash is not the one in {}; take the run from a copy, or repeat it",
+        path.display(),
+        list.display()
+    )]
+    Altered {
+        /// the file
+        path: PathBuf,
+        /// where the hash is that it had
+        list: PathBuf,
+    },
     /// The run is being recorded by a live process.
     #[error("run {id} is still being recorded: stop it or wait for its end")]
     Live {

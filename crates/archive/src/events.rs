@@ -1,16 +1,18 @@
 //! Reading a journal line by line in bounded memory, skipping what is not wanted without parsing it.
 //! Owns what a torn or damaged line means: it is left out and counted. Refuses to interpret events.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use perflab_model::Event;
 
 use crate::ArchiveError;
+use crate::finite_file::open_finite;
 
 /// Room for a line of rows without growing; journals are read from front to back.
 const BUFFER: usize = 256 * 1024;
+/// The longest line that is held; behind a longer one nothing is read, as behind one that was torn.
+const LONGEST: u64 = 512 << 20;
 
 /// The names of events as they stand in a line.
 pub(crate) mod kind {
@@ -41,7 +43,7 @@ pub struct Events {
 
 impl Events {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
+        let file = open_finite(path).map_err(ArchiveError::io("read", path))?;
         Ok(Events::of(path, Box::new(BufReader::with_capacity(BUFFER, file))))
     }
 
@@ -63,7 +65,7 @@ impl Events {
     /// Goes to the next whole line; `false` at the end.
     pub(crate) fn advance(&mut self) -> Result<bool, ArchiveError> {
         self.line.clear();
-        let read = self.reader.read_until(b'\n', &mut self.line);
+        let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.line);
         match read.map_err(ArchiveError::io("read", &self.path))? {
             0 => Ok(false),
             _ if self.line.pop_if(|last| *last == b'\n').is_some() => Ok(true),

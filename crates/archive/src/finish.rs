@@ -22,7 +22,7 @@ use crate::outputs::OutputWriter;
 use crate::samples::SampleWriter;
 use crate::series::SeriesWriter;
 use crate::stacks::StackWriter;
-use crate::{ArchiveError, facts, manifest, traces};
+use crate::{ArchiveError, checksums, facts, manifest, traces};
 
 /// Closes the run at `run`; its lock must be held. Does nothing twice.
 pub(crate) fn close(run: &Path) -> Result<(), ArchiveError> {
@@ -165,6 +165,7 @@ fn write_tables(
     ending.misfits = sinks.series.close()?;
     facts::write(stage, &ending.facts)?;
     traces::write(run, stage, &ending.traced)?;
+    checksums::write(stage)?;
     Ok(ending)
 }
 

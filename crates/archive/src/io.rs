@@ -113,7 +113,7 @@ pub(crate) fn read(run: &Path, id: &str) -> Result<Vec<(u32, IoRecording)>, Arch
     if !path.exists() {
         return Err(ArchiveError::NoIo { id: id.into() });
     }
-    let table = TableReader::open(&path)?;
+    let table = TableReader::open(run, events_file(IO))?;
     let parts: Vec<Part> = serde_json::from_str(table.metadata(KEY).unwrap_or_default())
         .map_err(ArchiveError::damaged(&path))?;
     let mut first = 0;

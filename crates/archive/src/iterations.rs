@@ -130,12 +130,12 @@ fn outcome_cells(outcome: &Outcome) -> (&'static str, Item<'_>, Item<'_>) {
 
 /// How many iterations the run at `run` has: a look at the footer only.
 pub(crate) fn count(run: &Path) -> Result<usize, ArchiveError> {
-    TableReader::open(&run.join(ITERATIONS)).map(|table| table.rows())
+    TableReader::open(run, ITERATIONS).map(|table| table.rows())
 }
 
 /// All iterations of the run at `run`.
 pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, ArchiveError> {
-    let table = TableReader::open(&run.join(ITERATIONS))?;
+    let table = TableReader::open(run, ITERATIONS)?;
     let mut iterations = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
     table.parts().try_for_each(|part| append(&mut iterations, &part, manifest))?;
     Ok(iterations)
@@ -143,7 +143,7 @@ pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, Ar
 
 /// The iterations of the run at `run` that did not end well: a look at one column where all did.
 pub(crate) fn read_failed(run: &Path, manifest: &Manifest) -> Result<Vec<Iteration>, ArchiveError> {
-    let table = TableReader::open(&run.join(ITERATIONS))?;
+    let table = TableReader::open(run, ITERATIONS)?;
     let mut failed = Vec::new();
     for part in table.parts() {
         if part.repeats("outcome")?.iter().any(|(outcome, _)| outcome != OK) {

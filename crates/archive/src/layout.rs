@@ -20,6 +20,8 @@ pub(crate) const LOGS: &str = "logs";
 pub(crate) const OUTPUTS: &str = "logs/outputs.jsonl.zst";
 pub(crate) const FACTS: &str = "facts";
 pub(crate) const FACTS_FILE: &str = "facts/facts.json";
+/// The hashes of what is written when a run ends.
+pub(crate) const CHECKSUMS: &str = "SHA256SUMS";
 /// Tables are written here first and renamed together; whatever stands here is worth nothing.
 pub(crate) const STAGE: &str = "finishing";
 /// Directories under `runs/` that begin so are not runs: half-made or half-removed ones.
@@ -28,7 +30,7 @@ pub(crate) const HALF: &str = ".half-";
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Everything that is written when a run ends, as it stands in the directory.
-pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS];
+pub(crate) const TABLES: &[&str] = &[SAMPLES, ITERATIONS, SERIES, STACKS, EVENTS, LOGS, FACTS, CHECKSUMS];
 
 /// The table of a monitor, relative to the run.
 pub(crate) fn series_file(monitor: &str) -> PathBuf {

@@ -10,7 +10,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
+use crate::finite_file::read_finite;
 use crate::layout::{MANIFEST, TEMPORARY};
+
+/// The longest manifest that is read: one of 200,000 executions has some 11 MB.
+const LONGEST: u64 = 256 << 20;
 
 /// What every version of `run.json` has.
 #[derive(Deserialize)]
@@ -54,7 +58,7 @@ pub(crate) fn head(run: &Path) -> Result<Head, ArchiveError> {
 
 fn parse<T: DeserializeOwned>(run: &Path) -> Result<T, ArchiveError> {
     let path = run.join(MANIFEST);
-    let text = fs::read(&path).map_err(ArchiveError::io("read", &path))?;
+    let text = read_finite(&path, LONGEST).map_err(ArchiveError::io("read", &path))?;
     match serde_json::from_slice(&text) {
         Ok(read) if !newer(&text) => Ok(read),
         Ok(_) => Err(why(&path, &text, String::new())),

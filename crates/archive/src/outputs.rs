@@ -9,6 +9,7 @@ use perflab_model::What;
 use zstd::stream::{read::Decoder, write::Encoder};
 
 use crate::ArchiveError;
+use crate::checksums::open_verified;
 use crate::events::{Events, kind};
 use crate::layout::{LOGS, OUTPUTS};
 
@@ -44,7 +45,8 @@ impl OutputWriter<'_> {
 /// The stored lines of a finished run.
 pub(crate) fn open(run: &Path) -> Result<Events, ArchiveError> {
     let path = run.join(OUTPUTS);
-    let decoder = File::open(&path).and_then(Decoder::new).map_err(ArchiveError::io("read", &path))?;
+    let file = open_verified(run, Path::new(OUTPUTS))?;
+    let decoder = Decoder::new(file).map_err(ArchiveError::io("read", &path))?;
     Ok(Events::of(&path, Box::new(BufReader::new(decoder))))
 }
 

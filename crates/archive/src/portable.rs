@@ -10,12 +10,16 @@ use perflab_model::Status;
 use tar::{EntryType, Header};
 use zstd::stream::{read::Decoder, write::Encoder};
 
+use crate::finite_file::{Bounded, open_finite};
 use crate::id::is_run_id;
 use crate::layout::{HALF, LOCK, STAGE, TEMPORARY};
 use crate::lock::RunLock;
 use crate::{Archive, ArchiveError, RunDir, manifest};
 
 const LEVEL: i32 = 3;
+/// Bytes that any file may unpack to, and how many a packed byte may beyond that.
+const ALWAYS: u64 = 1 << 30;
+const RATIO: u64 = 400;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes `run` as a portable file; gives the file's size in bytes.
@@ -31,16 +35,29 @@ pub fn export(run: &RunDir, file: &Path) -> Result<u64, ArchiveError> {
     }
     let beside = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = tempfile::NamedTempFile::new_in(beside).map_err(ArchiveError::io("create", file))?;
-    pack(run, temporary.as_file()).map_err(ArchiveError::io("write", file))?;
+    pack(run, temporary.as_file())
+        .and_then(|()| temporary.as_file().sync_all())
+        .map_err(ArchiveError::io("write", file))?;
     temporary.persist_noclobber(file).map_err(|error| ArchiveError::io("create", file)(error.error))?;
     fs::metadata(file).map(|written| written.len()).map_err(ArchiveError::io("read", file))
 }
 
-fn pack(run: &RunDir, file: &File) -> io::Result<()> {
-    let mut tar = tar::Builder::new(Encoder::new(file, LEVEL)?);
+/// Writes `run` as a portable file to wherever it goes.
+///
+/// # Errors
+/// [`ArchiveError::Live`] while it is recorded; what reading the run and writing fail with.
+pub fn export_to(run: &RunDir, out: impl io::Write) -> Result<(), ArchiveError> {
+    if run.status()? == Status::Running {
+        return Err(ArchiveError::Live { id: run.id().into() });
+    }
+    pack(run, out).map_err(ArchiveError::io("pack", run.path()))
+}
+
+fn pack(run: &RunDir, out: impl io::Write) -> io::Result<()> {
+    let mut tar = tar::Builder::new(Encoder::new(out, LEVEL)?);
     for path in files(run.path())? {
         let inner = path.strip_prefix(run.path()).map_err(io::Error::other)?;
-        let content = File::open(&path)?;
+        let content = open_finite(&path)?;
         let mut header = Header::new_gnu();
         header.set_mode(0o644);
         header.set_size(content.metadata()?.len());
@@ -48,7 +65,7 @@ fn pack(run: &RunDir, file: &File) -> io::Result<()> {
         let content = io::Read::take(content, header.size()?);
         tar.append_data(&mut header, Path::new(run.id()).join(inner), content)?;
     }
-    tar.into_inner()?.finish()?.sync_all()
+    tar.into_inner()?.finish()?.flush()
 }
 
 /// All files of a run that belong to it, sorted.
@@ -73,7 +90,7 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Whether `file` is packed as portable files are; what is in it, only reading it can tell.
 pub fn is_portable(file: &Path) -> bool {
     let mut head = [0; 4];
-    let read = File::open(file).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
+    let read = open_finite(file).and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
     let named = file.extension().is_some_and(|ending| ending == "perflab");
     named || (read.is_ok() && head == ZSTD && !file.to_string_lossy().ends_with(".zst"))
 }
@@ -111,8 +128,9 @@ fn unpack(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
     let damaged = |error: io::Error| {
         ArchiveError::damaged(file)(format!("it is no portable file of perflab, or cut short ({error})"))
     };
-    let opened = File::open(file).map_err(ArchiveError::io("read", file))?;
-    let mut tar = tar::Archive::new(Decoder::new(opened).map_err(damaged)?);
+    let opened = open_finite(file).map_err(ArchiveError::io("read", file))?;
+    let most = ALWAYS.max(opened.metadata().map_or(0, |found| found.len()).saturating_mul(RATIO));
+    let mut tar = tar::Archive::new(Bounded::new(Decoder::new(opened).map_err(damaged)?, most));
     let mut id: Option<String> = None;
     for entry in tar.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;

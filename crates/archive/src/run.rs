@@ -11,6 +11,7 @@ use perflab_model::trace::{Operations, Traced};
 use perflab_model::{Event, Iteration, Manifest, Outcome, Profile, RunRecord, Status, What};
 use tempfile::TempDir;
 
+use crate::checksums::open_verified;
 use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, SAMPLES, series_file};
 use crate::{ArchiveError, io, iterations, lock, manifest, outputs, samples, series, stacks, traces};
@@ -184,7 +185,7 @@ impl RunDir {
             _ if !file.is_file() => {
                 Err(ArchiveError::damaged(&file)("the run was never closed, so it has no tables"))
             }
-            _ => Ok(file),
+            _ => open_verified(&self.path, Path::new(SAMPLES)).map(|_| file),
         }
     }
 

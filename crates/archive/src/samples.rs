@@ -219,7 +219,7 @@ pub(crate) fn unsigned(time: i64) -> Nanos {
 
 /// All samples of the run at `run`, a row group at a time: its columns stay in the processor's cache.
 pub(crate) fn read(run: &Path, manifest: &Manifest) -> Result<Vec<Sample>, ArchiveError> {
-    let table = TableReader::open(&run.join(SAMPLES))?;
+    let table = TableReader::open(run, SAMPLES)?;
     let mut samples = Vec::with_capacity(table.rows().min(MOST_AT_ONCE));
     table.parts().try_for_each(|part| append(&mut samples, &part, manifest))?;
     Ok(samples)

@@ -142,9 +142,9 @@ pub(crate) fn monitors(run: &Path) -> Result<Vec<String>, ArchiveError> {
     let directory = run.join(SERIES);
     let mut names = Vec::new();
     for entry in fs::read_dir(&directory).map_err(ArchiveError::io("read", &directory))? {
-        let path = entry.map_err(ArchiveError::io("read", &directory))?.path();
-        if path.extension().is_some_and(|extension| extension == "parquet") {
-            let table = TableReader::open(&path)?;
+        let file = Path::new(SERIES).join(entry.map_err(ArchiveError::io("read", &directory))?.file_name());
+        if file.extension().is_some_and(|extension| extension == "parquet") {
+            let table = TableReader::open(run, file)?;
             names.extend(table.metadata(MONITOR_KEY).map(String::from));
         }
     }
@@ -171,9 +171,8 @@ pub(crate) fn spans(run: &Path, monitor: &str) -> Result<Spans, ArchiveError> {
 }
 
 fn open(run: &Path, monitor: &str) -> Result<(TableReader, SeriesSchema), ArchiveError> {
-    let path = run.join(series_file(monitor));
-    let table = TableReader::open(&path)?;
-    let declared = table.columns().map_err(|error| ArchiveError::damaged(&path)(error))?;
+    let table = TableReader::open(run, series_file(monitor))?;
+    let declared = table.columns()?;
     let interval = table.metadata(INTERVAL_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
     let schema = SeriesSchema {
         monitor: monitor.into(),

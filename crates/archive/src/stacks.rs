@@ -205,10 +205,10 @@ pub(crate) fn cases_of(journal: Events, plan: &Plan) -> Result<Vec<u32>, Archive
 
 /// The profile of `case` from the tables of the closed run at `run`; what the samplers said is in its journal.
 pub(crate) fn read(run: &Path, case: u32, journal: Events) -> Result<Profile, ArchiveError> {
-    let frames = read_frames(&run.join(FRAMES))?;
-    let nodes = read_tree(&run.join(TREE), frames.len())?;
+    let frames = read_frames(run)?;
+    let nodes = read_tree(run, frames.len())?;
     let mut profile = Profile { frames, nodes, ..Profile::default() };
-    read_samples(&run.join(stacks_file(case)), &mut profile)?;
+    read_samples(run, case, &mut profile)?;
     let slots: Vec<u32> = profile.pieces.iter().map(|piece| piece.about.slot).collect();
     for event in journal.only(&[kind::PROFILED]) {
         if let What::Profiled(about) = event?.what
@@ -220,8 +220,8 @@ pub(crate) fn read(run: &Path, case: u32, journal: Events) -> Result<Profile, Ar
     Ok(profile)
 }
 
-fn read_frames(path: &Path) -> Result<Vec<Frame>, ArchiveError> {
-    let table = TableReader::open(path)?;
+fn read_frames(run: &Path) -> Result<Vec<Frame>, ArchiveError> {
+    let table = TableReader::open(run, FRAMES)?;
     let mut raws = table.optional_text("raw")?.into_iter();
     let mut modules = table.optional_text("module")?.into_iter();
     let mut kinds = table.text("kind", FrameKind::named)?.into_iter();
@@ -241,22 +241,22 @@ fn read_frames(path: &Path) -> Result<Vec<Frame>, ArchiveError> {
 }
 
 /// Readers walk from a node to its callers: an edge that is not in the tree, or goes round, is refused here.
-fn read_tree(path: &Path, frames: usize) -> Result<Vec<Node>, ArchiveError> {
-    let table = TableReader::open(path)?;
+fn read_tree(run: &Path, frames: usize) -> Result<Vec<Node>, ArchiveError> {
+    let table = TableReader::open(run, TREE)?;
     let parents = table.optional_int32("parent")?;
     let nodes = table.int32("frame")?.into_iter().zip(parents).enumerate().map(|(at, (frame, parent))| {
         let node = Node { parent: parent.map(|parent| NodeId(index(parent))), frame: FrameId(index(frame)) };
         let is_sound =
             (node.frame.0 as usize) < frames && node.parent.is_none_or(|parent| (parent.0 as usize) < at);
-        is_sound
-            .then_some(node)
-            .ok_or_else(|| ArchiveError::damaged(path)(format!("row {at} points out of its table")))
+        is_sound.then_some(node).ok_or_else(|| {
+            ArchiveError::damaged(&run.join(TREE))(format!("row {at} points out of its table"))
+        })
     });
     nodes.collect()
 }
 
-fn read_samples(path: &Path, profile: &mut Profile) -> Result<(), ArchiveError> {
-    let table = TableReader::open(path)?;
+fn read_samples(run: &Path, case: u32, profile: &mut Profile) -> Result<(), ArchiveError> {
+    let table = TableReader::open(run, stacks_file(case))?;
     let comms: RefCell<Vec<String>> = RefCell::default();
     let mut named = table.text("comm", |name| interned(&mut comms.borrow_mut(), name))?.into_iter();
     profile.comms = comms.into_inner();
@@ -283,7 +283,8 @@ fn read_samples(path: &Path, profile: &mut Profile) -> Result<(), ArchiveError> 
         };
         let Some(sample) = sample() else { break };
         if sample.leaf.is_some_and(|leaf| leaf.0 as usize >= nodes) {
-            return Err(ArchiveError::damaged(path)("a sample points at a stack that is not in the tree"));
+            let path = run.join(stacks_file(case));
+            return Err(ArchiveError::damaged(&path)("a sample points at a stack that is not in the tree"));
         }
         profile.piece(index(slot)).samples.push(sample);
     }

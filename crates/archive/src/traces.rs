@@ -226,7 +226,11 @@ pub(crate) fn tracers(run: &Path) -> Result<Vec<String>, ArchiveError> {
     let Ok(entries) = fs::read_dir(run.join(EVENTS)) else { return Ok(Vec::new()) };
     let mut names = Vec::new();
     for entry in entries.flatten() {
-        names.extend(TableReader::open(&entry.path())?.metadata(TRACER_KEY).map(String::from));
+        names.extend(
+            TableReader::open(run, Path::new(EVENTS).join(entry.file_name()))?
+                .metadata(TRACER_KEY)
+                .map(String::from),
+        );
     }
     names.sort();
     Ok(names)
@@ -237,7 +241,7 @@ fn open(run: &Path, id: &str, tracer: &str) -> Result<(TableReader, Vec<Traced>)
     if !path.exists() {
         return Err(ArchiveError::NoTrace { id: id.into(), what: tracer.into() });
     }
-    let table = TableReader::open(&path)?;
+    let table = TableReader::open(run, events_file(tracer))?;
     let told = serde_json::from_str(table.metadata(TOLD_KEY).unwrap_or_default());
     Ok((table, told.map_err(ArchiveError::damaged(&path))?))
 }

@@ -7,7 +7,7 @@ mod fixture;
 use std::fs;
 use std::path::Path;
 
-use perflab_archive::{Archive, Recorder, RunDir};
+use perflab_archive::{Archive, ArchiveError, Recorder, RunDir};
 
 fn recorded(directory: &Path) -> Recorder {
     let manifest = fixture::manifest(4, 5);
@@ -44,6 +44,46 @@ fn changed_bytes_never_take_the_reader_down() {
     damage(&run, "journal.jsonl", 60);
     assert!(damage(&run, "run.json", 60) > 0);
     run.record().unwrap();
+}
+
+/// Every table of a closed run, and each of so many single bits of it.
+#[test]
+fn a_flipped_bit_in_a_table_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = recorded(directory.path()).finish().unwrap();
+    let (whole, rows) = (run.record().unwrap(), run.series("vmstat").unwrap());
+    for file in ["samples.parquet", "iterations.parquet", "series/vmstat.parquet", "SHA256SUMS"] {
+        let path = run.path().join(file);
+        let good = fs::read(&path).unwrap();
+        for step in 0..300 {
+            let mut bytes = good.clone();
+            bytes[step * good.len() / 300] ^= 1 << (step % 8);
+            fs::write(&path, &bytes).unwrap();
+            let found = run.record().and_then(|record| Ok((record, run.series("vmstat")?)));
+            if let Ok(found) = found {
+                assert_eq!(file, "SHA256SUMS", "only what no table's line is may be unseen");
+                assert_eq!(found, (whole.clone(), rows.clone()));
+            }
+        }
+        fs::write(&path, &good).unwrap();
+    }
+    // A run of before there were hashes.
+    fs::remove_file(run.path().join("SHA256SUMS")).unwrap();
+    assert_eq!(run.record().unwrap(), whole);
+}
+
+#[test]
+fn an_altered_table_is_named_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = recorded(directory.path()).finish().unwrap();
+    let path = run.path().join("samples.parquet");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let error = run.record().unwrap_err();
+    assert!(matches!(&error, ArchiveError::Altered { path: of, .. } if *of == path), "{error}");
+    assert!(run.samples_file().is_err());
 }
 
 #[test]

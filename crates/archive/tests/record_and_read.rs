@@ -87,6 +87,7 @@ fn closing_moves_rows_and_outputs_out_of_the_journal_and_leaves_no_rubbish() {
     let mut names: Vec<_> = std::fs::read_dir(run.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
     let expected = [
+        "SHA256SUMS",
         "facts",
         "iterations.parquet",
         "journal.jsonl",

@@ -128,8 +128,28 @@ fn a_tree_that_points_out_of_itself_is_damaged() {
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::open(directory.path()).unwrap();
     let (_, run) = record(&archive, true);
+    // As in runs that were closed before there were hashes.
+    std::fs::remove_file(run.path().join("SHA256SUMS")).unwrap();
     // The tree's columns are those of another table: the reader must say so and not panic.
     std::fs::copy(run.path().join("stacks/frames.parquet"), run.path().join("stacks/tree.parquet")).unwrap();
     let error = run.profile(0).unwrap_err().to_string();
     assert!(error.contains("tree.parquet is damaged: column `parent` is not there"), "{error}");
+}
+
+#[test]
+fn a_flipped_bit_in_a_table_of_stacks_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = Archive::open(directory.path()).unwrap();
+    let (_, run) = record(&archive, true);
+    for table in ["stacks/tree.parquet", "stacks/frames.parquet", "stacks/0.parquet"] {
+        let path = run.path().join(table);
+        let good = std::fs::read(&path).unwrap();
+        for step in 0..100 {
+            let mut bytes = good.clone();
+            bytes[step * good.len() / 100] ^= 1 << (step % 8);
+            std::fs::write(&path, bytes).unwrap();
+            assert!(matches!(run.profile(0), Err(ArchiveError::Altered { .. })), "{table}, {step}");
+        }
+        std::fs::write(&path, good).unwrap();
+    }
 }

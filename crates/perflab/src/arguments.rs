@@ -17,6 +17,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use perflab_model::study::DiskModel;
 
+use crate::output_path::OutputPath;
+
 /// Tells you what a change does to a Linux system: runs workloads over and over, records what the
 /// kernel did meanwhile, and shows the difference.
 #[derive(Debug, Parser)]
@@ -281,8 +283,8 @@ pub struct Report {
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
     /// The file to write (default: reports/ID.html in the archive)
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab show`
@@ -339,14 +341,14 @@ pub struct Export {
     #[arg(required_unless_present = "schema")]
     pub run: Option<String>,
     /// The file (default: ID.perflab here; standard output with --to)
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[arg(value_name = "FILE", value_parser = OutputPath::parser())]
+    pub file: Option<OutputPath>,
     /// Another tool's format: csv, json, markdown, latex, parquet, gobench, bmf, kcidb, junit or openmetrics
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<String>,
     /// The same as FILE; `-` is standard output
-    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
     /// Print the JSON Schema of `--to json`
     #[arg(long)]
     pub schema: bool,
@@ -406,7 +408,8 @@ pub enum StudyVerb {
     /// Write a commented study to begin with
     New {
         /// the file to write (never overwritten); `-` for standard output
-        file: PathBuf,
+        #[arg(value_parser = OutputPath::parser())]
+        file: OutputPath,
     },
     /// List the shipped studies
     List,

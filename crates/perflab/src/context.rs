@@ -10,6 +10,7 @@ use perflab_present::table::{Format, Grid};
 use perflab_workload::Catalogue;
 
 use crate::arguments::Global;
+use crate::output_path::stdout_has_a_file;
 
 /// The command line's global options, resolved.
 #[derive(Debug)]
@@ -68,13 +69,17 @@ impl Context {
         self.write(&grid.render(self.format, self.width, self.colour)?)
     }
 
-    /// Prints text that is data.
+    /// Prints text that is data: on stderr, where a file was asked for on standard output.
     pub fn write(&self, text: &str) -> anyhow::Result<()> {
         // JSON escapes by itself, and is exact.
         let text = match self.format {
             Format::Json => text.into(),
             _ => visible_text(text, self.colour),
         };
+        if stdout_has_a_file() {
+            stderr_line!("{}", text.trim_end_matches('\n'));
+            return Ok(());
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {

@@ -42,7 +42,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// A mistake of the user's that has no type of its own below.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; {hint}")]
 pub struct Usage {
     /// what is wrong

@@ -13,6 +13,7 @@ mod consume;
 mod context;
 mod exit;
 mod manifest;
+mod output_path;
 mod quantities;
 mod shipped;
 mod sides;

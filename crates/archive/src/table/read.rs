@@ -16,6 +16,7 @@ use perflab_model::trace::Sparse;
 
 use super::{COLUMNS_KEY, Declaration, repeats};
 use crate::ArchiveError;
+use crate::checksums::open_verified;
 
 /// A table that is open for reading.
 pub(crate) struct TableReader {
@@ -26,11 +27,12 @@ pub(crate) struct TableReader {
 }
 
 impl TableReader {
-    pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
-        let file = File::open(path).map_err(ArchiveError::io("read", path))?;
-        let reader = guarded(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(path))?;
+    /// Opens the table `name` of the run at `run`; one that is not as it was written is refused.
+    pub(crate) fn open(run: &Path, name: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        let (file, path) = (open_verified(run, name.as_ref())?, run.join(name));
+        let reader = guarded(|| SerializedFileReader::new(file)).map_err(ArchiveError::damaged(&path))?;
         let groups = 0..reader.num_row_groups();
-        Ok(TableReader { path: path.into(), reader: Arc::new(reader), groups })
+        Ok(TableReader { path, reader: Arc::new(reader), groups })
     }
 
     /// The same table, a row group at a time.

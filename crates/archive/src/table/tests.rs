@@ -16,7 +16,7 @@ fn rows_come_back_as_columns_across_row_groups() {
         table.push([Item::Int(n), x, Item::Text(if n % 2 == 0 { "even" } else { "odd" })]).unwrap();
     }
     table.close().unwrap();
-    let table = TableReader::open(&path).unwrap();
+    let table = TableReader::open(directory.path(), "t.parquet").unwrap();
     assert_eq!(table.columns().unwrap(), columns);
     assert_eq!(table.metadata("perflab.monitor"), Some("m"));
     assert!(table.int64("n").unwrap().into_iter().eq(0..rows));
@@ -30,7 +30,7 @@ fn a_wrong_type_or_name_is_an_error_that_names_the_column() {
     let path = directory.path().join("t.parquet");
     let columns = [Declaration::new("n", Stored::Int64, "1", "value", "")];
     TableWriter::create(&path, &columns, &[]).unwrap().close().unwrap();
-    let table = TableReader::open(&path).unwrap();
+    let table = TableReader::open(directory.path(), "t.parquet").unwrap();
     assert!(table.int32("n").unwrap_err().to_string().contains("column `n` is stored as INT64"));
     assert!(table.int64("m").unwrap_err().to_string().contains("column `m` is not there"));
 }

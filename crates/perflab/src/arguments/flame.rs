@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::output_path::OutputPath;
+
 /// `perflab flame`
 #[derive(Debug, Args)]
 pub struct Flame {
@@ -144,8 +146,8 @@ pub struct Html {
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,
     /// Where to write the page; beside the archive's reports where left out
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab flame svg`
@@ -171,8 +173,8 @@ pub struct Svg {
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(300..=10_000))]
     pub width: u32,
     /// Where to write the picture; stdout where left out
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// `perflab flame export`
@@ -198,8 +200,8 @@ pub struct Export {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: ExportFormat,
     /// Where to write it; stdout where left out
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: Option<OutputPath>,
 }
 
 /// What `perflab flame export` writes.

@@ -1,8 +1,8 @@
 //! The arguments of `perflab history|guard|plan|aa`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+
+use crate::output_path::OutputPath;
 
 /// Which runs and metrics a history is made of.
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ pub struct Of {
     #[arg(long, default_value = "3%", value_name = "PERCENT")]
     pub margin: String,
     /// Write one HTML file with the newest run and the history
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub report: Option<OutputPath>,
 }
 
 /// `perflab history`
@@ -37,8 +37,8 @@ pub struct History {
     #[command(flatten)]
     pub of: Of,
     /// Draw the first series into a file (.svg or .png)
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 const HISTORY: &str = "\

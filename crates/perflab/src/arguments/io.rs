@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::output_path::OutputPath;
+
 /// `perflab io`
 #[derive(Debug, Args)]
 pub struct Io {
@@ -103,8 +105,8 @@ pub struct Coverage {
     #[arg(long)]
     pub blocks: bool,
     /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
     /// What is drawn
     #[arg(long, value_enum, default_value_t, requires = "plot")]
     pub drawn: Drawn,

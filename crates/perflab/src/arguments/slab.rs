@@ -1,11 +1,11 @@
 //! `perflab slab`
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Import;
+use crate::output_path::OutputPath;
 
 /// `perflab slab`
 #[derive(Debug, Args)]
@@ -51,8 +51,8 @@ pub struct Record {
     #[arg(long)]
     pub label: Option<String>,
     /// Draw the bytes of the largest caches over time into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
     /// Every column, however narrow the terminal
     #[arg(long)]
     pub wide: bool,
@@ -106,8 +106,8 @@ pub struct Show {
     #[arg(long)]
     pub wide: bool,
     /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 /// `perflab slab timeline`
@@ -132,8 +132,8 @@ pub struct Timeline {
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
     /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 /// The pictures of a timeline.
@@ -174,8 +174,8 @@ pub struct Histogram {
     #[arg(long, value_enum, default_value_t)]
     pub method: Method,
     /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 /// `perflab slab compare`
@@ -194,8 +194,8 @@ pub struct Compare {
     #[arg(long)]
     pub all: bool,
     /// Draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 /// `perflab slab top`
@@ -208,8 +208,8 @@ pub struct Top {
     #[arg(long, value_enum, default_value_t = Order::Bytes)]
     pub by: Order,
     /// Take one snapshot and draw it into FILE.svg or FILE.png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub plot: Option<OutputPath>,
 }
 
 /// `perflab slab what-if`

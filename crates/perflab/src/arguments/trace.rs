@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::output_path::OutputPath;
+
 /// `perflab trace`
 #[derive(Debug, Args)]
 pub struct Trace {
@@ -178,8 +180,8 @@ pub struct Plot {
     #[command(flatten)]
     pub which: Which,
     /// FILE.png (2160 x 1920) or FILE.svg
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
+    pub output: OutputPath,
     /// How times are spread over the axis
     #[arg(long, value_enum, default_value_t)]
     pub axis: SpreadName,

@@ -13,6 +13,7 @@ use super::run;
 use crate::arguments::{self, history};
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::output_path::replace;
 
 /// The factor whose levels are the same.
 const FACTOR: &str = "aa";
@@ -114,7 +115,7 @@ fn store(context: &Context, card: &NoiseCard) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    std::fs::write(&path, serde_json::to_string_pretty(&card)?)
+    replace(&path, serde_json::to_string_pretty(&card)?.as_bytes())
         .with_context(|| format!("cannot write the noise card {}", path.display()))?;
     context.say(format!("noise card: {}", path.display()));
     Ok(())

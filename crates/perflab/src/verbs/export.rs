@@ -1,17 +1,17 @@
 //! `perflab export`: a run as a portable file, or in another tool's format.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use perflab_archive::export::{ExportFormat, schema, write};
-use perflab_archive::{RunDir, export as export_run};
+use perflab_archive::{RunDir, export as export_run, export_to as export_run_to};
 use perflab_stats::median_with_interval;
 
 use crate::arguments;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
+use crate::output_path::OutputPath;
 use crate::sides;
 
 /// Confidence of the intervals of medians.
@@ -29,32 +29,35 @@ pub fn run(context: &Context, wanted: &arguments::Export) -> anyhow::Result<Exit
         None => portable(context, &run, file),
         Some(format) => {
             let format = format.parse().map_err(|error: String| Usage::new(error, "say one of these"))?;
-            foreign(&run, format, file.map(PathBuf::as_path))
+            foreign(&run, format, file.unwrap_or(&OutputPath::Stdout))
         }
     }
 }
 
-fn portable(context: &Context, run: &RunDir, file: Option<&PathBuf>) -> anyhow::Result<Exit> {
-    let file = file.cloned().unwrap_or_else(|| PathBuf::from(format!("{}.perflab", run.id())));
+fn portable(context: &Context, run: &RunDir, file: Option<&OutputPath>) -> anyhow::Result<Exit> {
+    let file = match file {
+        Some(OutputPath::Stdout) => {
+            OutputPath::Stdout.refuse_terminal("a portable file")?;
+            OutputPath::Stdout.write_new(|out| Ok(export_run_to(run, out)?))?;
+            return Ok(Exit::Fine);
+        }
+        Some(OutputPath::File(file)) => file.clone(),
+        None => PathBuf::from(format!("{}.perflab", run.id())),
+    };
     export_run(run, &file)?;
     context.write(&file.display().to_string())?;
     Ok(Exit::Fine)
 }
 
-fn foreign(run: &RunDir, format: ExportFormat, file: Option<&Path>) -> anyhow::Result<Exit> {
-    let mut out: Box<dyn Write> = match file.filter(|file| *file != Path::new("-")) {
-        Some(file) => {
-            let made = File::create_new(file).with_context(|| format!("cannot create {}", file.display()))?;
-            Box::new(BufWriter::new(made))
-        }
-        None => Box::new(BufWriter::new(io::stdout().lock())),
-    };
+fn foreign(run: &RunDir, format: ExportFormat, file: &OutputPath) -> anyhow::Result<Exit> {
     if format == ExportFormat::Parquet {
-        io::copy(&mut File::open(run.samples_file()?)?, &mut out)?;
+        file.refuse_terminal("a table of Parquet")?;
+        let mut samples = File::open(run.samples_file()?)?;
+        file.write_new(|out| Ok(io::copy(&mut samples, out).map(drop)?))?;
     } else {
-        write(&run.record()?, &interval, format, &mut out)?;
+        let record = run.record()?;
+        file.write_new(|mut out| Ok(write(&record, &interval, format, &mut out)?))?;
     }
-    out.flush()?;
     Ok(Exit::Fine)
 }
 

@@ -1,6 +1,5 @@
 //! `perflab history`
 
-use anyhow::Context as _;
 use perflab_analyze::{History, Options, history};
 use perflab_archive::RunDir;
 use perflab_model::{RunRecord, Status};
@@ -19,7 +18,7 @@ pub fn run(context: &Context, wanted: &arguments::History) -> anyhow::Result<Exi
     let found = history(&records(&runs), &options(&wanted.of)?)?;
     print(context, &found)?;
     if let Some(series) = found.series.first() {
-        slab::output::plot(context, wanted.plot.as_deref(), || figure(&found, series))?;
+        slab::output::plot(context, wanted.plot.as_ref(), || figure(&found, series))?;
     }
     write_report(context, &wanted.of, &runs, &found)?;
     Ok(Exit::Fine)
@@ -122,7 +121,7 @@ pub fn write_report(
         ..ReportInput::default()
     };
     let page = render_history(&input, found)?;
-    std::fs::write(path, page).with_context(|| format!("cannot write the report {}", path.display()))?;
-    context.say(format!("report: {}", path.display()));
+    path.write(page.as_bytes())?;
+    context.say(format!("report: {path}"));
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! `perflab report`, and what `perflab run` shows at its end.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Context as _;
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_archive::RunDir;
@@ -11,6 +9,7 @@ use perflab_present::table::render_all;
 use crate::arguments;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::output_path::OutputPath;
 
 /// Writes one HTML file about runs.
 pub fn run(context: &Context, wanted: &arguments::Report) -> anyhow::Result<Exit> {
@@ -21,12 +20,11 @@ pub fn run(context: &Context, wanted: &arguments::Report) -> anyhow::Result<Exit
     let runs: Vec<RunDir> = found.into_iter().flatten().collect();
     let path = match (&wanted.output, runs.first()) {
         (Some(path), _) => path.clone(),
-        (None, Some(run)) => default_path(context, run)?,
-        (None, None) => PathBuf::from("perflab-report.html"),
+        (None, Some(run)) => default_path(context, run, ".html")?,
+        (None, None) => OutputPath::File("perflab-report.html".into()),
     };
     write(&path, &runs, comparisons(&sides)?)?;
-    context.say("report:");
-    context.write(&path.display().to_string())?;
+    say_written(context, "report", &path)?;
     Ok(Exit::Fine)
 }
 
@@ -45,17 +43,29 @@ pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Re
     }
     context.say(format!("run: {} in {}", run.short(), context.archive_path().display()));
     if !no_report {
-        let path = default_path(context, run)?;
+        let path = default_path(context, run, ".html")?;
         write(&path, std::slice::from_ref(run), comparisons)?;
-        context.say(format!("report: {}", path.display()));
+        context.say(format!("report: {path}"));
     }
     Ok(())
 }
 
-fn default_path(context: &Context, run: &RunDir) -> anyhow::Result<PathBuf> {
+/// Where a page about a run goes that nobody said a place for.
+pub fn default_path(context: &Context, run: &RunDir, ending: &str) -> anyhow::Result<OutputPath> {
     let directory = context.archive_path().join("reports");
     std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    Ok(directory.join(format!("{}.html", run.id())))
+    Ok(OutputPath::File(directory.join(format!("{}{ending}", run.id()))))
+}
+
+/// Says which file was written: its name is the data, where the file itself is not.
+pub fn say_written(context: &Context, what: &str, path: &OutputPath) -> anyhow::Result<()> {
+    match path {
+        OutputPath::Stdout => Ok(()),
+        OutputPath::File(path) => {
+            context.say(format!("{what}:"));
+            context.write(&path.display().to_string())
+        }
+    }
 }
 
 /// One run is compared by its factors, several with the first.
@@ -77,7 +87,7 @@ fn by_factors(side: &Side) -> anyhow::Result<Vec<Comparison>> {
     Ok(compared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<()> {
+fn write(path: &OutputPath, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::Result<()> {
     let inputs = runs.iter().map(input).collect::<anyhow::Result<Vec<_>>>()?;
     let title = inputs.first().map_or(String::new(), |input| input.record.manifest.study.title.clone());
     let flames = super::flame::pictures::of_runs(runs)?;
@@ -85,7 +95,7 @@ fn write(path: &Path, runs: &[RunDir], comparisons: Vec<Comparison>) -> anyhow::
     let traces = operations.chain(runs.iter().map(super::io::sections));
     let traces = traces.collect::<anyhow::Result<Vec<_>>>()?.concat();
     let html = render(&ReportInput { title, comparisons, runs: inputs, flames, traces })?;
-    std::fs::write(path, html).with_context(|| format!("cannot write the report {}", path.display()))
+    path.write(html.as_bytes())
 }
 
 /// A run with its series, as reports take it.

@@ -1,16 +1,13 @@
 //! `perflab study check|expand|schema|new|list`
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::Path;
-
 use perflab_conduct::{Choices, plan};
 use perflab_model::{Case, Plan, Study};
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::{self, StudyVerb};
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
+use crate::output_path::OutputPath;
 use crate::shipped;
 
 /// Does what was asked for.
@@ -86,16 +83,11 @@ fn environment(case: &Case) -> String {
     case.environment.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn new(context: &Context, file: &Path) -> anyhow::Result<()> {
-    if file == Path::new("-") {
-        return context.write(shipped::STARTER);
+fn new(context: &Context, file: &OutputPath) -> anyhow::Result<()> {
+    file.write_new(|out| Ok(out.write_all(shipped::STARTER.as_bytes())?))?;
+    if *file != OutputPath::Stdout {
+        context.say(format!("{file}: edit it, then `perflab study check {file}`"));
     }
-    let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    let mut opened = opened.map_err(|error| {
-        Usage::new(format!("cannot write {}: {error}", file.display()), "name a file that is not there yet")
-    })?;
-    opened.write_all(shipped::STARTER.as_bytes())?;
-    context.say(format!("{}: edit it, then `perflab study check {0}`", file.display()));
     Ok(())
 }
 

@@ -23,6 +23,7 @@ mod interrupted;
 mod io;
 mod laboratory;
 mod libvirt;
+mod outputs;
 mod prefetch;
 mod quickstart;
 mod runs;

@@ -18,7 +18,7 @@ fn table(runs: &[(String, usize)], at_once: bool) -> (tempfile::TempDir, TableRe
         }
     }
     writer.close().unwrap();
-    let reader = TableReader::open(&path).unwrap();
+    let reader = TableReader::open(directory.path(), "t.parquet").unwrap();
     (directory, reader)
 }
 

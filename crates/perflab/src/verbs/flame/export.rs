@@ -4,10 +4,10 @@ use perflab_stacks::export::{Chosen, firefox, folded, pprof, speedscope};
 
 use super::pictures::measured;
 use super::stored::stored;
-use super::written::write;
 use crate::arguments::flame::{Export, ExportFormat};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::output_path::OutputPath;
 
 /// Writes one case of a run for another viewer.
 pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
@@ -22,7 +22,11 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
         ExportFormat::Firefox => firefox(chosen)?.into_bytes(),
         ExportFormat::Pprof => pprof(chosen)?,
     };
-    write(wanted.output.as_deref(), &bytes)?;
+    let path = wanted.output.as_ref().unwrap_or(&OutputPath::Stdout);
+    if wanted.to == ExportFormat::Pprof {
+        path.refuse_terminal("a profile of pprof")?;
+    }
+    path.write(&bytes)?;
     let parts = profile.parts();
     if parts.lost + parts.unreadable > 0 {
         let (lost, unreadable) = (parts.lost, parts.unreadable);

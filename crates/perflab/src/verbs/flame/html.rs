@@ -1,15 +1,13 @@
 //! `perflab flame html`
 
-use std::path::PathBuf;
-
-use anyhow::Context as _;
-use perflab_archive::RunDir;
 use perflab_present::flame::page;
 
 use super::pictures::{Selected, colours, picture};
 use crate::arguments::flame::Html;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::output_path::OutputPath;
+use crate::verbs::report::{default_path, say_written};
 
 /// Writes the viewer as one file.
 pub fn html(context: &Context, wanted: &Html) -> anyhow::Result<Exit> {
@@ -20,17 +18,10 @@ pub fn html(context: &Context, wanted: &Html) -> anyhow::Result<Exit> {
     let html = page(writer, &picture(&selected, wanted.case, colours(&wanted.rules)?.as_ref())?)?;
     let path = match (&wanted.output, selected.first().and_then(|side| side.runs.first())) {
         (Some(path), _) => path.clone(),
-        (None, Some(run)) => default_path(context, run)?,
-        (None, None) => PathBuf::from("perflab-flame.html"),
+        (None, Some(run)) => default_path(context, run, "-flame.html")?,
+        (None, None) => OutputPath::File("perflab-flame.html".into()),
     };
-    std::fs::write(&path, html).with_context(|| format!("cannot write the page {}", path.display()))?;
-    context.say("flame graph:");
-    context.write(&path.display().to_string())?;
+    path.write(html.as_bytes())?;
+    say_written(context, "flame graph", &path)?;
     Ok(Exit::Fine)
-}
-
-fn default_path(context: &Context, run: &RunDir) -> anyhow::Result<PathBuf> {
-    let directory = context.archive_path().join("reports");
-    std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    Ok(directory.join(format!("{}-flame.html", run.id())))
 }

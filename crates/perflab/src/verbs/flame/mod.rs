@@ -9,7 +9,6 @@ mod shares;
 mod show;
 pub mod stored;
 mod svg;
-mod written;
 
 use crate::arguments::flame::FlameVerb;
 use crate::context::Context;

@@ -5,10 +5,10 @@ use perflab_present::flame::{self, FlameSvg};
 
 use super::pictures::{categories, colours, measured};
 use super::stored::stored;
-use super::written::write;
 use crate::arguments::flame::Svg;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::output_path::OutputPath;
 
 /// Draws one case of a run.
 pub fn svg(context: &Context, wanted: &Svg) -> anyhow::Result<Exit> {
@@ -24,6 +24,6 @@ pub fn svg(context: &Context, wanted: &Svg) -> anyhow::Result<Exit> {
         width: f64::from(wanted.width),
         icicle: wanted.icicle,
     });
-    write(wanted.output.as_deref(), picture.as_bytes())?;
+    wanted.output.as_ref().unwrap_or(&OutputPath::Stdout).write(picture.as_bytes())?;
     Ok(Exit::Fine)
 }

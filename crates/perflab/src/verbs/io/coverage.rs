@@ -16,7 +16,7 @@ pub fn coverage(context: &Context, wanted: &Coverage) -> anyhow::Result<Exit> {
     let known = crate::verbs::prefetch::known(&wanted.trace)?;
     let found = io::coverage(&recording, &known);
     context.print(&if wanted.blocks { blocks_grid(&found) } else { coverage_grid(&found) })?;
-    output::plot(context, wanted.plot.as_deref(), || drawn(&found, wanted))?;
+    output::plot(context, wanted.plot.as_ref(), || drawn(&found, wanted))?;
     say(context, &found, recording.told.lost);
     Ok(Exit::Fine)
 }

@@ -64,7 +64,7 @@ pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
         }
     };
     output::print(context, &result, || present::comparison_grid(&result, wanted.all))?;
-    output::plot(context, wanted.plot.as_deref(), || present::comparison_figure(&result, BARS))?;
+    output::plot(context, wanted.plot.as_ref(), || present::comparison_figure(&result, BARS))?;
     say_notes(context, &result);
     let found = gate.map(|gate| result.violations(&gate).len()).unwrap_or_default();
     if found > 0 {

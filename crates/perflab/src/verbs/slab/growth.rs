@@ -22,7 +22,7 @@ pub fn growth(
     output::print(context, &result, || {
         present::growth_grid(&result, super::show::width(context, wanted.wide))
     })?;
-    output::plot(context, wanted.plot.as_deref(), || present::growth_figure(&result))?;
+    output::plot(context, wanted.plot.as_ref(), || present::growth_figure(&result))?;
     context.say(format!(
         "before: {} ticks until the first iteration began; after: {} ticks since the last one ended",
         result.baseline.ticks, result.end.ticks

@@ -25,7 +25,7 @@ pub fn histogram(context: &Context, wanted: &Histogram) -> anyhow::Result<Exit> 
     let recording = stored.recording()?;
     let result = slab::histogram(&recording, wanted.bins.unwrap_or(BINS));
     output::print(context, &result, || present::histogram_grid(&result))?;
-    output::plot(context, wanted.plot.as_deref(), || {
+    output::plot(context, wanted.plot.as_ref(), || {
         let all = slab::show(&recording, &ShowOptions::default()).total.overall().value();
         present::histogram_figure(&result, all)
     })?;

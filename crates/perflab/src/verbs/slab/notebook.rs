@@ -19,7 +19,7 @@ pub fn show(context: &Context, stored: &Stored, wanted: &Show) -> anyhow::Result
     let order = wanted.by.map_or(slab::Order::Unweighted, super::show::order);
     let result = notebook::table(&stored.input(), usize::MAX)?.ordered(order, wanted.top.unwrap_or(LOWEST));
     output::print(context, &result, || present::table_grid(&result))?;
-    output::plot(context, wanted.plot.as_deref(), || present::table_figure(&result))?;
+    output::plot(context, wanted.plot.as_ref(), || present::table_figure(&result))?;
     if let Some(minutes) = notebook::minutes(&stored.input()) {
         context.say(format!("Test took: {minutes:.2} minutes"));
     }
@@ -43,7 +43,7 @@ pub fn timeline(context: &Context, stored: &Stored, wanted: &Timeline) -> anyhow
     }
     let most = matches!(context.format, Format::Table | Format::Markdown).then_some(super::timeline::ROWS);
     let input = stored.input();
-    let plot = wanted.plot.as_deref();
+    let plot = wanted.plot.as_ref();
     if let Some(name) = &wanted.cache {
         let result = notebook::cache(&input, name)?;
         output::print(context, &result, || present::cache_grid(&result, most))?;
@@ -64,7 +64,7 @@ pub fn histogram(context: &Context, stored: &Stored, wanted: &Histogram) -> anyh
         return Err(Usage::new("the notebook's histograms have bars of their own", "leave --bins out").into());
     }
     let input = stored.input();
-    let plot = wanted.plot.as_deref();
+    let plot = wanted.plot.as_ref();
     match wanted.of.unwrap_or_default() {
         Source::Tool => {
             let result = notebook::histogram(&input)?;

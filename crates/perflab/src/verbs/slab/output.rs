@@ -1,8 +1,5 @@
 //! Where a result goes: JSON in full, tables as grids, figures into files.
 
-use std::path::Path;
-
-use anyhow::Context as _;
 use perflab_analyze::slab::RowCounts;
 use perflab_present::chart::{Scene, Surface};
 use perflab_present::table::{Format, Grid};
@@ -10,6 +7,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Usage;
+use crate::output_path::OutputPath;
 
 /// The version of every JSON document of `perflab slab`.
 const VERSION: u32 = 1;
@@ -29,20 +27,27 @@ pub fn print<T: Serialize>(context: &Context, result: &T, grid: impl FnOnce() ->
     context.print(&grid())
 }
 
-/// Draws into a file, in the format of its name's ending.
-pub fn plot(context: &Context, path: Option<&Path>, scene: impl FnOnce() -> Scene) -> anyhow::Result<()> {
+/// Draws into a file, in the format of its name's ending; on standard output, as SVG.
+pub fn plot(
+    context: &Context,
+    path: Option<&OutputPath>,
+    scene: impl FnOnce() -> Scene,
+) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let bytes = match ending {
-        "svg" => scene().svg(Surface::Paper).into_bytes(),
-        "png" => scene().png()?,
-        _ => {
-            let message = format!("--plot {}: only .svg and .png can be drawn", path.display());
-            return Err(Usage::new(message, "name the file picture.svg or picture.png").into());
+    let bytes = match path.ending() {
+        None | Some("svg") => scene().svg(Surface::Paper).into_bytes(),
+        Some("png") => scene().png()?,
+        Some(_) => {
+            let message = format!("{path}: only .svg and .png can be drawn");
+            return Err(Usage::new(
+                message,
+                "name the file picture.svg or picture.png, or - for SVG on stdout",
+            )
+            .into());
         }
     };
-    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    context.say(format!("picture: {}", path.display()));
+    path.write(&bytes)?;
+    context.say(format!("picture: {path}"));
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
     let order = order(wanted.by.unwrap_or_default());
     let width = width(context, wanted.wide);
     output::print(context, &result, || present::show_grid(&result, order, wanted.top.unwrap_or(TOP), width))?;
-    output::plot(context, wanted.plot.as_deref(), || {
+    output::plot(context, wanted.plot.as_ref(), || {
         present::show_figure(&result, order, wanted.top.unwrap_or(BARS))
     })?;
     output::say_counts(context, &result.rows);
@@ -58,7 +58,7 @@ pub fn after_record(context: &Context, run: &RunDir, wanted: &Record) -> anyhow:
         context.write("")?;
         context.print(&present::show_grid(&result, slab::Order::Waste, 10, width))?;
     }
-    output::plot(context, wanted.plot.as_deref(), || {
+    output::plot(context, wanted.plot.as_ref(), || {
         present::stack_figure(&slab::stack(&recording, super::timeline::LAYERS))
     })?;
     output::say_counts(context, &result.rows);

@@ -39,7 +39,7 @@ fn snapshot(context: &Context, mut live: Live, wanted: &Top) -> anyhow::Result<E
     output::print(context, &result, || {
         present::show_grid(&result, order, usize::MAX, show::width(context, false))
     })?;
-    output::plot(context, wanted.plot.as_deref(), || present::show_figure(&result, order, show::BARS))?;
+    output::plot(context, wanted.plot.as_ref(), || present::show_figure(&result, order, show::BARS))?;
     output::say_counts(context, &result.rows);
     Ok(Exit::Fine)
 }

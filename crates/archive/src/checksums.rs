@@ -1,0 +1,111 @@
+//! `SHA256SUMS`: the hash of each file that is written when a run ends, in the lines of sha256sum, so that a bit that flips on
+//! a disk is told and not taken for a number. Runs that were closed before there was such a file are read as they are.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::ArchiveError;
+use crate::finite_file::{open_finite, read_finite};
+use crate::layout::CHECKSUMS;
+
+/// The longest list that is read: a line is some hundred bytes, and a run has hundreds of files at most.
+const LONGEST: u64 = 16 << 20;
+/// A file that changed as lately as this may change again without its time telling.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A file as it was when it was found to be whole: device, inode, size, time of its last change.
+type Seen = (u64, u64, u64, SystemTime);
+
+/// What was found whole already: a table is opened often, and hashed once.
+static WHOLE: Mutex<Option<HashSet<Seen>>> = Mutex::new(None);
+
+/// Writes the hashes of all files under `stage`.
+pub(crate) fn write(stage: &Path) -> Result<(), ArchiveError> {
+    let path = stage.join(CHECKSUMS);
+    let mut text = String::new();
+    for file in files(stage).map_err(ArchiveError::io("read", stage))? {
+        let hash = File::open(&file)
+            .and_then(|mut file| hash(&mut file))
+            .map_err(ArchiveError::io("read", &file))?;
+        let name = file.strip_prefix(stage).unwrap_or(&file);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{hash}  {}", name.display());
+    }
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(ArchiveError::io("write", &path))
+}
+
+/// Opens the file `name` of the closed run at `run`, and compares it with its hash where the run has hashes.
+pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveError> {
+    let path = run.join(name);
+    let mut file = open_finite(&path).map_err(ArchiveError::io("read", &path))?;
+    let list = run.join(CHECKSUMS);
+    if list.symlink_metadata().is_err() {
+        return Ok(file);
+    }
+    let found = file.metadata().map_err(ArchiveError::io("read", &path))?;
+    let changed = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    let seen = (found.dev(), found.ino(), found.len(), changed);
+    let is_known =
+        |seen: &Seen| WHOLE.lock().is_ok_and(|whole| whole.as_ref().is_some_and(|all| all.contains(seen)));
+    if is_known(&seen) {
+        return Ok(file);
+    }
+    let text = read_finite(&list, LONGEST).map_err(ArchiveError::io("read", &list))?;
+    let text = String::from_utf8_lossy(&text);
+    let named = |line: &'_ &str| line.split_once("  ").is_some_and(|(_, of)| Path::new(of) == name);
+    let wanted = text.lines().find(named).and_then(|line| line.split_once("  "));
+    let hash = hash(&mut file).map_err(ArchiveError::io("read", &path))?;
+    if wanted.is_none_or(|(wanted, _)| wanted != hash) {
+        return Err(ArchiveError::Altered { path, list });
+    }
+    file.rewind().map_err(ArchiveError::io("read", &path))?;
+    if changed.elapsed().is_ok_and(|age| age > SETTLED)
+        && let Ok(mut whole) = WHOLE.lock()
+    {
+        whole.get_or_insert_default().insert(seen);
+    }
+    Ok(file)
+}
+
+fn hash(file: &mut File) -> io::Result<String> {
+    let mut sha = Sha256::new();
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        let read = io::Read::read(file, &mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        sha.update(buffer.get(..read).unwrap_or_default());
+    }
+    Ok(sha.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+/// All files under `folder`, sorted.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.extend(files(&entry.path())?);
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
