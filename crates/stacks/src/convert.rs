@@ -5,7 +5,7 @@
 //! looked up once for each address space.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use foldhash::fast::FixedState;
 use perflab_model::Nanos;
@@ -13,6 +13,7 @@ use perflab_model::profile::{
     Anchor, CommId, Frame, FrameId, FrameKind, NodeId, StackBatch, StackSample, Weaver,
 };
 
+use crate::files::LivingFiles;
 use crate::kernel::KernelSymbols;
 use crate::space::{Mapping, Space, Tasks};
 use crate::unwind::{Copied, Unwinders};
@@ -63,12 +64,19 @@ pub struct Converter {
     frames: Fast<(u32, u64), Box<[FrameId]>>,
     samples: Vec<StackSample>,
     unwinders: Unwinders,
+    /// Where files of processes are that may still live; none for a recording of yesterday.
+    living: Option<LivingFiles>,
 }
 
 impl Converter {
     /// A converter without processes; records tell of them.
     pub fn new(symbols: Symbols) -> Self {
         Converter { symbols, ..Converter::default() }
+    }
+
+    /// One for processes that were recorded just now.
+    pub(crate) fn of_living(symbols: Symbols) -> Self {
+        Converter { living: Some(LivingFiles::default()), ..Converter::new(symbols) }
     }
 
     /// The recorded kernel's symbol `_text` was here. Where nothing else says that the tables are of the recorded
@@ -141,6 +149,7 @@ impl Converter {
     /// Forgets all processes: what happened to them since was not recorded.
     pub(crate) fn forget_processes(&mut self) {
         self.tasks.forget();
+        self.living.iter().for_each(LivingFiles::forget);
         self.stacks.clear();
         self.frames.retain(|(space, _), _| *space == 0);
     }
@@ -227,7 +236,11 @@ impl Converter {
         let module = mapping.map(|mapping| mapping.path.to_string());
         let found = match mapping {
             Some(file) if self.symbols.is_local && file.is_file() => {
-                self.elves.at_offset(Path::new(&*file.path), address - file.start + file.offset)
+                let path = match &self.living {
+                    Some(living) => living.find(pid, file),
+                    None => PathBuf::from(&*file.path),
+                };
+                self.elves.at_offset(&path, (address - file.start).wrapping_add(file.offset))
             }
             _ => Vec::new(),
         };

@@ -15,8 +15,8 @@ pub enum Place {
     Line(u64),
     /// bytes from the beginning
     Offset(u64),
-    /// a record of the kernel's, from 1
-    Record(u64),
+    /// bytes from the beginning of what was compressed in the file
+    Unpacked(u64),
 }
 
 impl fmt::Display for Place {
@@ -24,7 +24,7 @@ impl fmt::Display for Place {
         match self {
             Place::Line(line) => write!(f, "{line}"),
             Place::Offset(offset) => write!(f, "byte {offset}"),
-            Place::Record(record) => write!(f, "record {record}"),
+            Place::Unpacked(offset) => write!(f, "byte {offset} of the unpacked records"),
         }
     }
 }

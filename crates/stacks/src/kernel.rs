@@ -98,10 +98,14 @@ impl KernelSymbols {
     /// The function at an address.
     pub(crate) fn find(&self, address: u64) -> Option<Symbol> {
         let after = self.symbols.partition_point(|symbol| symbol.start <= address);
-        // Several names of one place: the first in the table, as the sort keeps the order.
+        // Several names of one place: the first in the table, as the sort keeps the order, but for those that only
+        // say that the code may run before the kernel is where it was linked.
         let last = self.symbols.get(after.checked_sub(1)?)?;
         let first = self.symbols.partition_point(|symbol| symbol.start < last.start);
-        self.symbols.get(first).copied().filter(|symbol| address - symbol.start < LONGEST)
+        let same = self.symbols.get(first..after)?;
+        let is_plain = |symbol: &&Symbol| !self.name(**symbol).starts_with("__pi_");
+        let found = same.iter().find(is_plain).or(same.first()).copied();
+        found.filter(|symbol| address - symbol.start < LONGEST)
     }
 
     /// A function's name.
@@ -173,6 +177,9 @@ ffffffff81000000 T _text
 ffffffff81000100 T _stext
 ffffffff81000200 T kfree
 ffffffff81000200 T kfree_alias
+ffffffff81000240 T __pi___memset
+ffffffff81000240 T __memset
+ffffffff81000260 T __pi_alone
 ffffffff81000280 t __slab_alloc.isra.0
 ffffffff81000300 D data
 ffffffff81000400 t __slab_alloc.isra.0.cold
@@ -191,7 +198,9 @@ ffffffffc0000000 t ext4_write\t[ext4]
     fn addresses_find_the_function_that_they_are_in() {
         let table = table();
         assert_eq!(name(&table, 0xffffffff81000200), Some(("kfree", None)));
-        assert_eq!(name(&table, 0xffffffff8100027f), Some(("kfree", None)));
+        assert_eq!(name(&table, 0xffffffff8100023f), Some(("kfree", None)));
+        assert_eq!(name(&table, 0xffffffff81000250), Some(("__memset", None)), "an alias that is plain");
+        assert_eq!(name(&table, 0xffffffff81000260), Some(("__pi_alone", None)));
         assert_eq!(name(&table, 0xffffffff81000310), Some(("__slab_alloc.isra.0", None)));
         assert_eq!(name(&table, 0xffffffffc0000010), Some(("ext4_write", Some("[ext4]"))));
         assert_eq!(name(&table, 0xffffffffb0000000), None, "a hole");

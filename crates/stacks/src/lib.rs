@@ -8,12 +8,13 @@
 //! |---|---|
 //! | [`read`] | from a path to a profile, whatever its format |
 //! | `folded` | `a;b;c 42`: what the collapse scripts of flame graphs write |
-//! | `perf_data`, `perf_layout` | what `perf record` writes; where a cut file ends |
+//! | `perf_data`, `perf_file`, `perf_layout` | what `perf record` writes; its events, description and records, every size checked; where a cut file ends |
 //! | `script`, `pprof` | the text of `perf script`; protobufs |
 //! | `convert`, `records`, `space` | the one converter: records and chains of addresses to stacks |
 //! | `unwind`, `registers` | stacks out of copies of memory (`--call-graph dwarf`) |
 //! | `live` | [`Live`]: recordings of `observe`, named |
 //! | `kernel`, `user`, `machine` | names of addresses, and whose symbols fit |
+//! | `files` | files of watched programs: found while they live, and opened so that nobody else can do harm by them |
 //! | [`events`] | what events cannot see |
 //! | [`imported`] | what every format gives |
 //! | [`export`] | profiles for other tools: folded, speedscope, Firefox Profiler, pprof |
@@ -26,11 +27,13 @@ pub mod imported;
 pub mod read;
 
 mod convert;
+mod files;
 mod folded;
 mod kernel;
 mod live;
 mod machine;
 mod perf_data;
+mod perf_file;
 mod perf_layout;
 mod pprof;
 mod records;

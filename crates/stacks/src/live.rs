@@ -1,12 +1,12 @@
 //! What was recorded live, named: the records of every CPU put in one order of time and fed to the converter.
 
 use byteorder::NativeEndian;
-use linux_perf_data::linux_perf_event_reader::{Endianness, PerfEventAttr, RecordParseInfo};
+use linux_perf_event_reader::{Endianness, PerfEventAttr};
 use perflab_model::Unit;
 use perflab_model::profile::{Profiled, StackBatch};
 
 use crate::convert::Symbols;
-use crate::records::Records;
+use crate::records::{Asked, Records, Shapes};
 use crate::{Converter, KernelSymbols, KernelSymbolsError};
 
 /// A piece of code in a process.
@@ -61,7 +61,7 @@ impl Live {
         let anchors = kernel.anchors(anchors);
         let kernel = crate::machine::with_own_vmlinux(kernel);
         let symbols = Symbols { kernel: Some(kernel), kernel_distance: 0, is_local: true, is_certain: true };
-        Ok(Live { converter: Converter::new(symbols), anchors })
+        Ok(Live { converter: Converter::of_living(symbols), anchors })
     }
 
     /// Names a recording. Event, frequency and cost are the recorder's to say.
@@ -77,7 +77,10 @@ impl Live {
         self.converter.forget_processes();
         recording.processes.iter().for_each(|process| self.tell(process));
         if let Ok((attr, _)) = PerfEventAttr::parse::<_, NativeEndian>(recording.attributes.as_slice()) {
-            self.take_records(recording, RecordParseInfo::new(&attr, endianness()), &mut about);
+            let event = Asked { attributes: &attr, read_format: 0, ids: &[], is_wanted: true };
+            if let Ok(shapes) = Shapes::of(&[event], endianness()) {
+                self.take_records(recording, &shapes, &mut about);
+            }
         }
         (self.converter.batch(slot), about)
     }
@@ -91,10 +94,10 @@ impl Live {
         }
     }
 
-    fn take_records(&mut self, recording: &Recording, info: RecordParseInfo, about: &mut Profiled) {
-        let mut records = Records::new(true, 1);
+    fn take_records(&mut self, recording: &Recording, shapes: &Shapes, about: &mut Profiled) {
+        let mut records = Records::new(shapes);
         let buffers: Vec<&[u8]> = recording.buffers.iter().map(Vec::as_slice).collect();
-        about.unreadable += records.take_all(&mut self.converter, &buffers, info).len() as u64;
+        about.unreadable += records.take_all(&mut self.converter, &buffers, shapes).len() as u64;
         about.lost += records.lost();
     }
 }

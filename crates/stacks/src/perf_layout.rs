@@ -8,6 +8,8 @@ const FILE_HEAD: usize = 104;
 const PIPE_HEAD: u64 = 16;
 /// Where numbers stand in the head of a file.
 const HEAD_SIZE: usize = 8;
+const ATTRIBUTE_SIZE: usize = 16;
+const ATTRIBUTES: usize = 24;
 const DATA_OFFSET: usize = 40;
 const DATA_SIZE: usize = 48;
 const FEATURES: std::ops::Range<usize> = 72..104;
@@ -16,17 +18,15 @@ const RECORD_HEAD: u64 = 8;
 /// Records that more data follows than their size says.
 const TRACING_DATA: u32 = 66;
 const AUXTRACE: u32 = 71;
-/// Records that hold others.
-const COMPRESSED: [u32; 2] = [81, 83];
-
 /// How a file should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Whether it went through a pipe.
     pub(crate) is_pipe: bool,
-    is_big: bool,
+    pub(crate) is_big: bool,
     data: (u64, u64),
-    has_features: bool,
+    /// Where the list of the description's parts begins; none where the file was cut before it.
+    description: Option<u64>,
 }
 
 /// Where a file was cut.
@@ -52,7 +52,7 @@ impl Layout {
         let number = |at| number(bytes, at, is_big).ok_or_else(short);
         if number(HEAD_SIZE)? == PIPE_HEAD {
             let data = (PIPE_HEAD, bytes.len() as u64 - PIPE_HEAD);
-            return Ok(Layout { is_pipe: true, is_big, data, has_features: false });
+            return Ok(Layout { is_pipe: true, is_big, data, description: None });
         }
         if bytes.len() < FILE_HEAD {
             return Err(short());
@@ -64,12 +64,12 @@ impl Layout {
                 format!("its records should begin at byte {}, after its end", data.0),
             ));
         }
-        let features = bytes.get(FEATURES).unwrap_or_default();
-        Ok(Layout { is_pipe: false, is_big, data, has_features: features.iter().any(|byte| *byte != 0) })
+        Ok(Layout { is_pipe: false, is_big, data, description: data.0.checked_add(data.1) })
     }
 
-    /// Makes a whole file of a cut one: without the record that is not whole, nor the description after the records.
-    pub(crate) fn cut(&self, bytes: &mut Vec<u8>) -> Whole {
+    /// Looks for the end of a cut file, and leaves out the record that is not whole, and the description after the
+    /// records where that is not there either.
+    pub(crate) fn cut(&mut self, bytes: &[u8]) -> Whole {
         let there = bytes.len() as u64;
         let (begin, wanted) = self.data;
         let should_end = begin.saturating_add(wanted);
@@ -87,31 +87,52 @@ impl Layout {
         let end = if wanted == 0 { self.last_whole(bytes, there) } else { end };
         let known = if wanted == 0 { there } else { should_end };
         let share = (end - begin) as f64 / (known.saturating_sub(begin)).max(1) as f64;
-        bytes.truncate(usize::try_from(end).unwrap_or(usize::MAX));
-        if !self.is_pipe {
-            self.put(bytes, DATA_SIZE, end - begin);
-            if let Some(features) = bytes.get_mut(FEATURES).filter(|_| self.has_features) {
-                features.fill(0);
-            }
-        }
+        self.data.1 = end - begin;
+        self.description = self.description.filter(|at| wanted > 0 && *at <= there);
         Whole { cut: Some(Cut { offset: end, reason, share }) }
     }
 
-    /// The records and where they begin, where they lie in a file as they are.
-    pub(crate) fn records<'a>(&self, bytes: &'a [u8]) -> Option<(u64, &'a [u8])> {
-        let mut at = self.data.0;
-        let known = self.data.1;
-        let end =
-            if known == 0 { bytes.len() as u64 } else { at.saturating_add(known).min(bytes.len() as u64) };
-        let (begin, last) = (usize::try_from(at).ok()?, usize::try_from(end).ok()?);
-        while at < end {
-            let (kind, size) = self.record(bytes, at)?;
-            if self.is_pipe || COMPRESSED.contains(&kind) || size < RECORD_HEAD {
-                return None;
-            }
-            at += size;
-        }
-        bytes.get(begin..last).map(|records| (self.data.0, records))
+    /// The records, and where they begin.
+    pub(crate) fn records<'a>(&self, bytes: &'a [u8]) -> (u64, &'a [u8]) {
+        let begin = usize::try_from(self.data.0).unwrap_or(usize::MAX);
+        let end = self.end().unwrap_or(bytes.len()).min(bytes.len());
+        (self.data.0, bytes.get(begin..end).unwrap_or_default())
+    }
+
+    /// Where the description's list of parts is.
+    pub(crate) fn description<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        bytes.get(usize::try_from(self.description?).ok()?..)
+    }
+
+    /// Where the records end.
+    fn end(&self) -> Option<usize> {
+        usize::try_from(self.data.0.checked_add(self.data.1)?).ok()
+    }
+
+    /// All records with their places in the file and their types, up to one that is not whole.
+    pub(crate) fn walk<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = (u64, u32, &'a [u8])> + use<'a> {
+        let (layout, end) = (*self, self.end().unwrap_or(bytes.len()).min(bytes.len()) as u64);
+        let mut next = self.data.0;
+        std::iter::from_fn(move || {
+            let at = next;
+            let (kind, size, more) = layout.record(bytes, at)?;
+            next = at.checked_add(size)?.checked_add(more)?;
+            let begin = usize::try_from(at).ok().filter(|_| size >= RECORD_HEAD && next <= end)?;
+            Some((at, kind, bytes.get(begin..begin + usize::try_from(size).ok()?)?))
+        })
+    }
+
+    /// Bytes of an entry of the list of events, and where the list lies: offset and size.
+    pub(crate) fn attributes(&self, bytes: &[u8]) -> (u64, (u64, u64)) {
+        let number = |at| number(bytes, at, self.is_big).unwrap_or(0);
+        (number(ATTRIBUTE_SIZE), (number(ATTRIBUTES), number(ATTRIBUTES + 8)))
+    }
+
+    /// Whether the description has a part of this number.
+    pub(crate) fn has_feature(&self, bytes: &[u8], feature: u64) -> bool {
+        let at = FEATURES.start + (feature as usize / 64) * 8;
+        let word = number(bytes, at, self.is_big).unwrap_or(0);
+        feature < 256 && word >> (feature % 64) & 1 == 1
     }
 
     /// Where the last whole record ends.
@@ -119,15 +140,19 @@ impl Layout {
         let mut at = self.data.0;
         while at < end {
             match self.record(bytes, at) {
-                Some((_, size)) if size >= RECORD_HEAD && size <= end - at => at += size,
+                Some((_, size, more))
+                    if size >= RECORD_HEAD && size.checked_add(more).is_some_and(|all| all <= end - at) =>
+                {
+                    at += size + more;
+                }
                 _ => break,
             }
         }
         at
     }
 
-    /// The type of the record at `at`, and its bytes with what follows it.
-    fn record(&self, bytes: &[u8], at: u64) -> Option<(u32, u64)> {
+    /// The type of the record at `at`, its bytes, and how many follow it that are its too.
+    fn record(&self, bytes: &[u8], at: u64) -> Option<(u32, u64, u64)> {
         let at = usize::try_from(at).ok()?;
         let raw = bytes.get(at..at.checked_add(8)?)?;
         let (kind, size) = (raw.get(..4)?.try_into().ok()?, raw.get(6..)?.try_into().ok()?);
@@ -138,18 +163,11 @@ impl Layout {
         let body = number(bytes, at + 8, self.is_big);
         let more = match kind {
             AUXTRACE => body?,
-            TRACING_DATA if self.is_big => (body? >> 32).next_multiple_of(8),
-            TRACING_DATA => (body? & u64::from(u32::MAX)).next_multiple_of(8),
+            TRACING_DATA if self.is_pipe && self.is_big => (body? >> 32).next_multiple_of(8),
+            TRACING_DATA if self.is_pipe => (body? & u64::from(u32::MAX)).next_multiple_of(8),
             _ => 0,
         };
-        Some((kind, u64::from(size).checked_add(more)?))
-    }
-
-    fn put(&self, bytes: &mut [u8], at: usize, value: u64) {
-        let value = if self.is_big { value.to_be_bytes() } else { value.to_le_bytes() };
-        if let Some(place) = bytes.get_mut(at..at + 8) {
-            place.copy_from_slice(&value);
-        }
+        Some((kind, u64::from(size), more))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns the few fields that a profile needs, decoded by hand: the wire format is numbers and lengths. Refuses a message
 //! whose lengths do not fit, naming the byte.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
 
@@ -13,14 +14,24 @@ use perflab_model::{Nanos, Unit};
 use crate::Place;
 use crate::imported::Reading;
 
-/// The most that a compressed profile may grow to.
-const LARGEST: u64 = 4 << 30;
+/// What a compressed profile may grow to: so many times its size, and no more than this.
+const RATIO: u64 = 400;
+const LARGEST: u64 = 256 << 20;
+/// So much may be unpacked of the smallest.
+const SMALLEST: u64 = 1 << 20;
+/// Messages of a profile (samples, locations, functions, texts): the largest that are known have a tenth.
+const MOST_MESSAGES: usize = 1 << 22;
+/// Frames of one stack, and of all together: a few bytes can ask for the same long location again and again.
+const DEEPEST: usize = 4096;
+const MOST_FRAMES: usize = 1 << 27;
 
 /// gzip, or a protobuf whose first field is one of a profile's messages.
 pub(crate) fn looks(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0x1f, 0x8b])
-        || (bytes.first() == Some(&0x0a) && message(bytes).is_ok_and(|fields| fields.len() > 2))
+    let is_sound = || Fields(bytes).take(3).filter(Result::is_ok).count() == 3;
+    bytes.starts_with(GZIP) || (bytes.first() == Some(&0x0a) && is_sound())
 }
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// A field: its number and its content.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +41,22 @@ enum Content<'a> {
 }
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Reading, (Option<Place>, String)> {
-    let unpacked = if bytes.starts_with(&[0x1f, 0x8b]) { unpacked(bytes)? } else { bytes.to_vec() };
-    let fields = message(&unpacked).map_err(|(at, why)| (Some(Place::Offset(at)), why.to_owned()))?;
+    let unpacked = if bytes.starts_with(GZIP) { unpacked(bytes)?.into() } else { Cow::Borrowed(bytes) };
     let mut profile = Pprof::default();
-    let mut broken = 0;
-    for (number, content) in fields {
+    let (mut broken, mut rest) = (0, Fields(&unpacked));
+    for count in 0.. {
+        let at = unpacked.len() - rest.0.len();
+        let refused = |why: String| (Some(Place::Offset(at as u64)), why);
+        let Some(field) = rest.next() else { break };
+        let (number, content) = field.map_err(|why| refused(why.into()))?;
+        if count == MOST_MESSAGES {
+            return Err(refused(format!(
+                "more than {MOST_MESSAGES} samples, locations, functions and texts"
+            )));
+        }
         broken += u64::from(profile.take(number, content).is_none());
     }
-    let mut reading = profile.reading();
+    let mut reading = profile.reading()?;
     reading.about.unreadable += broken;
     if broken > 0 {
         reading.remark(Place::Offset(0), format!("{broken} messages within it are not whole"));
@@ -46,22 +65,37 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Reading, (Option<Place>, String)> {
 }
 
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, (Option<Place>, String)> {
+    let most = LARGEST.min(SMALLEST.max((bytes.len() as u64).saturating_mul(RATIO)));
     let mut out = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(LARGEST).read_to_end(&mut out);
-    read.map_err(|error| (Some(Place::Offset(out.len() as u64)), format!("gzip, unpacked: {error}")))?;
+    let read = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut out);
+    let place = Some(Place::Offset(out.len() as u64));
+    read.map_err(|error| (place, format!("gzip, unpacked: {error}")))?;
+    if out.len() as u64 > most {
+        let (most, times) = (most >> 20, most / bytes.len().max(1) as u64);
+        let reason =
+            format!("gzip: it grows to more than {most} MiB, {times} times its size: no profile does");
+        return Err((place, reason));
+    }
     Ok(out)
 }
 
-/// The fields of a message; an error is the byte and the reason.
-fn message(bytes: &[u8]) -> Result<Vec<(u64, Content<'_>)>, (u64, &'static str)> {
-    let mut fields = Vec::new();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let at = (bytes.len() - rest.len()) as u64;
-        let field = field(&mut rest).ok_or((at, "a field that is longer than its message"))?;
-        fields.push(field);
+/// The fields of a message, one after the other; it ends with one that is not whole.
+#[derive(Debug, Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u64, Content<'a>), &'static str>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let found = field(&mut self.0).ok_or("a field that is longer than its message");
+        if found.is_err() {
+            self.0 = &[];
+        }
+        Some(found)
     }
-    Ok(fields)
 }
 
 fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Content<'a>)> {
@@ -98,90 +132,99 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Numbers, packed into bytes or alone.
-fn numbers(content: Content<'_>) -> Option<Vec<u64>> {
-    match content {
-        Content::Number(number) => Some(vec![number]),
-        Content::Bytes(mut rest) => {
-            let mut all = Vec::new();
-            while !rest.is_empty() {
-                all.push(varint(&mut rest)?);
+/// The numbers of one kind in a message, each alone or packed with others.
+fn numbers(message: &[u8], kind: u64) -> impl Iterator<Item = u64> + use<'_> {
+    let contents = Fields(message).filter_map(Result::ok).filter(move |(number, _)| *number == kind);
+    contents.flat_map(|(_, content)| {
+        let (alone, mut packed) = match content {
+            Content::Number(number) => (Some(number), [].as_slice()),
+            Content::Bytes(bytes) => (None, bytes),
+        };
+        alone.into_iter().chain(std::iter::from_fn(move || varint(&mut packed)))
+    })
+}
+
+/// Whether a message and the packed numbers of these kinds in it are whole.
+fn is_whole(message: &[u8], packed: &[u64]) -> bool {
+    let is_sound = |mut bytes: &[u8]| {
+        while !bytes.is_empty() {
+            if varint(&mut bytes).is_none() {
+                return false;
             }
-            Some(all)
         }
-    }
+        true
+    };
+    Fields(message).all(|field| match field {
+        Ok((number, Content::Bytes(bytes))) if packed.contains(&number) => is_sound(bytes),
+        Ok(_) => true,
+        Err(_) => false,
+    })
 }
 
 fn bytes(content: Content<'_>) -> Option<&[u8]> {
     if let Content::Bytes(bytes) = content { Some(bytes) } else { None }
 }
 
+/// What of a profile matters here, as it lies in its bytes.
 #[derive(Debug, Default)]
-struct Sample {
-    locations: Vec<u64>,
-    values: Vec<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Location {
-    mapping: u64,
-    /// innermost first
-    functions: Vec<u64>,
-}
-
-/// What of a profile matters here.
-#[derive(Debug, Default)]
-struct Pprof {
-    texts: Vec<String>,
+struct Pprof<'a> {
+    texts: Vec<&'a [u8]>,
     /// type and unit of each value, as texts
     types: Vec<(u64, u64)>,
-    samples: Vec<Sample>,
-    locations: HashMap<u64, Location>,
+    samples: Vec<&'a [u8]>,
+    locations: HashMap<u64, &'a [u8]>,
     functions: HashMap<u64, u64>,
     mappings: HashMap<u64, u64>,
     begun: u64,
 }
 
-impl Pprof {
+/// The parts of a sample that are looked at: its locations and its values.
+const LOCATIONS: u64 = 1;
+const VALUES: u64 = 2;
+
+impl<'a> Pprof<'a> {
     /// Takes a field of the profile; `None` where it is not whole.
-    fn take(&mut self, number: u64, content: Content<'_>) -> Option<()> {
-        let inner = || message(bytes(content)?).ok();
-        let one = |fields: &[(u64, Content<'_>)], wanted| {
-            fields.iter().find_map(|(number, content)| match content {
-                Content::Number(value) if *number == wanted => Some(*value),
-                _ => None,
-            })
-        };
+    fn take(&mut self, number: u64, content: Content<'a>) -> Option<()> {
+        let inner = || bytes(content).filter(|message| is_whole(message, &[]));
+        let one = |message: &'a [u8], wanted| numbers(message, wanted).next();
         match number {
             1 => {
-                let fields = inner()?;
-                self.types.push((one(&fields, 1).unwrap_or(0), one(&fields, 2).unwrap_or(0)));
+                let message = inner()?;
+                self.types.push((one(message, 1).unwrap_or(0), one(message, 2).unwrap_or(0)));
             }
-            2 => self.samples.push(sample(inner()?)?),
+            2 => self.samples.push(bytes(content).filter(|sample| is_whole(sample, &[LOCATIONS, VALUES]))?),
             3 => {
-                let fields = inner()?;
-                self.mappings.insert(one(&fields, 1)?, one(&fields, 5).unwrap_or(0));
+                let message = inner()?;
+                self.mappings.insert(one(message, 1)?, one(message, 5).unwrap_or(0));
             }
             4 => {
-                let fields = inner()?;
-                self.locations.insert(one(&fields, 1)?, location(&fields, one(&fields, 2).unwrap_or(0))?);
+                let message = inner()?;
+                let lines = || Fields(message).filter_map(Result::ok).filter(|(number, _)| *number == LINE);
+                lines().all(|(_, line)| line_function(line).is_some()).then_some(())?;
+                self.locations.insert(one(message, 1)?, message);
             }
             5 => {
-                let fields = inner()?;
-                self.functions.insert(one(&fields, 1)?, one(&fields, 2).unwrap_or(0));
+                let message = inner()?;
+                self.functions.insert(one(message, 1)?, one(message, 2).unwrap_or(0));
             }
-            6 => self.texts.push(String::from_utf8_lossy(bytes(content)?).into_owned()),
-            9 => self.begun = numbers(content)?.first().copied()?,
+            6 => self.texts.push(bytes(content)?),
+            9 => {
+                self.begun = match content {
+                    Content::Number(number) => number,
+                    Content::Bytes(mut bytes) => varint(&mut bytes)?,
+                }
+            }
             _ => {}
         }
         Some(())
     }
 
-    fn text(&self, index: u64) -> &str {
-        usize::try_from(index).ok().and_then(|index| self.texts.get(index)).map_or("", String::as_str)
+    fn text(&self, index: u64) -> Cow<'a, str> {
+        let found = usize::try_from(index).ok().and_then(|index| self.texts.get(index));
+        String::from_utf8_lossy(found.copied().unwrap_or_default())
     }
 
-    fn reading(&self) -> Reading {
+    fn reading(&self) -> Result<Reading, (Option<Place>, String)> {
         let mut reading = Reading::default();
         reading.about.source = "pprof".into();
         let counted = |wanted: &str| self.types.iter().position(|(kind, _)| self.text(*kind) == wanted);
@@ -190,80 +233,88 @@ impl Pprof {
         let weight = self.types.len().saturating_sub(1);
         let (kind, unit) = self.types.get(weight).copied().unwrap_or_default();
         reading.about.event = self.text(kind).into();
-        let unit = match self.text(unit) {
+        let unit = self.text(unit);
+        let unit = match &*unit {
             "nanoseconds" => "ns",
             "count" | "" => "1",
             other => other,
         };
         reading.about.unit = Unit::new(unit);
         reading.begun = (self.begun > 0).then_some(Nanos(self.begun));
+        let (mut left, mut deep) = (MOST_FRAMES, 0_u64);
         for sample in &self.samples {
-            self.add(&mut reading, sample, count, weight);
+            let frames = self.add(&mut reading, sample, count, weight);
+            deep += u64::from(frames > DEEPEST);
+            left = left.checked_sub(frames).ok_or_else(|| {
+                let reason = format!("its stacks have more than {MOST_FRAMES} frames in all: no profile has");
+                (None, reason)
+            })?;
+        }
+        if deep > 0 {
+            let message = format!("{deep} stacks are deeper than {DEEPEST} frames, and cut there");
+            reading.note(message, "nothing is to be done where the program recurses without end");
         }
         reading.note(
             "pprof has no times, and does not say what was lost",
             "import what the profiler recorded where you have it",
         );
-        reading
+        Ok(reading)
     }
 
-    fn add(&self, reading: &mut Reading, sample: &Sample, count: Option<usize>, weight: usize) {
+    /// Adds a sample; gives the frames of its stack, or one more than are taken.
+    fn add(&self, reading: &mut Reading, sample: &[u8], count: Option<usize>, weight: usize) -> usize {
+        // Innermost first, as the locations are; of those that are too many the outermost are left out.
+        let frames = numbers(sample, LOCATIONS).flat_map(|id| self.frames(id));
+        let frames: Vec<Frame> = frames.take(DEEPEST + 1).collect();
         let mut leaf: Option<NodeId> = None;
-        for id in sample.locations.iter().rev() {
-            for frame in self.frames(*id) {
-                let frame = reading.weaver.frame(frame);
-                leaf = Some(reading.weaver.node(leaf, frame));
-            }
+        for frame in frames.iter().take(DEEPEST).rev() {
+            let frame = reading.weaver.frame(frame.clone());
+            leaf = Some(reading.weaver.node(leaf, frame));
         }
-        let value = |at: usize| sample.values.get(at).copied().unwrap_or(0);
+        let value = |at: usize| numbers(sample, VALUES).nth(at).unwrap_or(0);
         let comm = reading.weaver.comm("");
         let count = count.map_or(1, value);
         let (at, cpu, pid, tid) = (None, None, None, None);
         reading.samples.push(StackSample { at, cpu, pid, tid, comm, leaf, count, weight: value(weight) });
+        frames.len()
     }
 
-    /// The functions of a location, outermost first: all but the first are inlined.
-    fn frames(&self, id: u64) -> Vec<Frame> {
-        let Some(location) = self.locations.get(&id) else {
-            return vec![Frame::new("[unknown]", FrameKind::Unknown)];
-        };
-        let module = self.mappings.get(&location.mapping).map(|file| self.text(*file).to_owned());
+    /// The functions of a location, innermost first: all but the last are inlined.
+    fn frames(&self, id: u64) -> impl Iterator<Item = Frame> {
+        let location = self.locations.get(&id).copied();
+        let mapping = location.and_then(|location| numbers(location, 2).next()).unwrap_or(0);
+        let module = self.mappings.get(&mapping).map(|file| self.text(*file).into_owned());
         let module = module.filter(|module| !module.is_empty());
         let is_kernel = module.as_deref().is_some_and(|module| module.contains("[kernel"));
-        let kind = if is_kernel { FrameKind::Kernel } else { FrameKind::User };
-        let name = |function: &u64| self.functions.get(function).map_or("[unknown]", |name| self.text(*name));
-        if location.functions.is_empty() {
-            return vec![Frame { module, ..Frame::new("[unknown]", kind) }];
-        }
-        let frame = |(depth, function): (usize, &u64)| Frame {
-            module: module.clone(),
-            inlined: depth > 0,
-            ..Frame::new(name(function), kind)
+        let kind = match location {
+            None => FrameKind::Unknown,
+            Some(_) if is_kernel => FrameKind::Kernel,
+            Some(_) => FrameKind::User,
         };
-        location.functions.iter().rev().enumerate().map(frame).collect()
+        let lines = || {
+            Fields(location.unwrap_or_default()).filter_map(Result::ok).filter(|(number, _)| *number == LINE)
+        };
+        let unknown = lines()
+            .next()
+            .is_none()
+            .then(|| Frame { module: module.clone(), ..Frame::new("[unknown]", kind) });
+        let mut functions = lines().filter_map(|(_, line)| line_function(line)).peekable();
+        let known = std::iter::from_fn(move || {
+            let function = functions.next()?;
+            let name = self.functions.get(&function).map_or("[unknown]".into(), |name| self.text(*name));
+            let inlined = functions.peek().is_some();
+            Some(Frame { module: module.clone(), inlined, ..Frame::new(&name, kind) })
+        });
+        unknown.into_iter().chain(known)
     }
 }
 
-fn sample(fields: Vec<(u64, Content<'_>)>) -> Option<Sample> {
-    let mut sample = Sample::default();
-    for (number, content) in fields {
-        match number {
-            1 => sample.locations.extend(numbers(content)?),
-            2 => sample.values.extend(numbers(content)?),
-            _ => {}
-        }
-    }
-    Some(sample)
-}
+/// A line of a location: which function it is of.
+const LINE: u64 = 4;
 
-fn location(fields: &[(u64, Content<'_>)], mapping: u64) -> Option<Location> {
-    let mut functions = Vec::new();
-    for (_, content) in fields.iter().filter(|(number, _)| *number == 4) {
-        let line = message(bytes(*content)?).ok()?;
-        let function = line.into_iter().find(|(number, _)| *number == 1).map(|(_, content)| content)?;
-        functions.extend(numbers(function)?);
-    }
-    Some(Location { mapping, functions })
+fn line_function(line: Content<'_>) -> Option<u64> {
+    let message = bytes(line).filter(|message| is_whole(message, &[]))?;
+    numbers(message, 1).next()
 }
 
 #[cfg(test)]
@@ -327,6 +378,26 @@ mod tests {
         let (place, reason) = read(&bytes[..bytes.len() - 3]).map(drop).unwrap_err();
         assert!(matches!(place, Some(Place::Offset(at)) if at > 50), "{place:?}");
         assert!(reason.contains("longer than its message"));
+    }
+
+    #[test]
+    fn a_few_bytes_that_grow_without_end_are_refused() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(&vec![0; 8 << 20]).unwrap();
+        let (_, reason) = read(&packed.finish().unwrap()).map(drop).unwrap_err();
+        assert!(reason.starts_with("gzip: it grows to more than 3 MiB, 400 times its size"), "{reason}");
+        // One location of many lines, asked for again and again by one sample.
+        let long = |field: u8, content: &[u8]| {
+            let length = content.len();
+            let varint = [length & 0x7f | 0x80, length >> 7 & 0x7f | 0x80, length >> 14].map(|one| one as u8);
+            [&[field << 3 | 2], varint.as_slice(), content].concat()
+        };
+        let lines = part(4, &number(1, 1)).repeat(20_000);
+        let location = long(4, &[number(1, 1), lines].concat());
+        let deep = [location, long(2, &part(1, &[1; 100]).repeat(1000)), profile()].concat();
+        let imported = read(&deep).unwrap().finish();
+        assert!(imported.batch.nodes.len() <= DEEPEST + 3, "{}", imported.batch.nodes.len());
+        assert!(imported.notes[0].message.starts_with("1 stacks are deeper than 4096 frames"));
     }
 
     proptest! {

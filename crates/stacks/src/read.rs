@@ -1,8 +1,12 @@
 //! From a path to a profile, whatever its format.
 
-use std::fs;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use rustix::fs::OFlags;
 
 use crate::{Imported, StacksError, folded, perf_data, pprof, script};
 
@@ -59,6 +63,8 @@ impl FromStr for Format {
 pub struct Options {
     /// What it is; guessed where left out.
     pub format: Option<Format>,
+    /// Which event of a perf.data with several is read; all together where left out.
+    pub event: Option<String>,
     /// A copy of the recorded machine's /proc/kallsyms; this machine's where left out and the same kernel.
     pub kallsyms: Option<PathBuf>,
     /// The recorded kernel with debug information, for inlined functions; an installed one where left out.
@@ -72,14 +78,19 @@ pub struct Options {
 /// # Errors
 /// A file that cannot be read, that holds no samples, or no sample that can be understood.
 pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
-    let bytes = fs::read(path).map_err(StacksError::io(path))?;
+    let bytes = read_finite(path).map_err(StacksError::io(path))?;
     if bytes.is_empty() {
         return Err(StacksError::format(path, None, "it is empty: there is no profile in it"));
     }
     let format = options.format.unwrap_or_else(|| Format::guess(&bytes));
+    if options.event.is_some() && format != Format::PerfData {
+        let reason =
+            format!("it is taken for {}, and only of a perf.data an event can be chosen", format.name());
+        return Err(StacksError::format(path, None, reason));
+    }
     let reading = match format {
         Format::PerfData => {
-            let read = perf_data::read(bytes, options);
+            let read = perf_data::read(&bytes, options);
             read.map_err(|(place, reason)| StacksError::format(path, place, reason))?
         }
         Format::Script => script::read(&bytes),
@@ -96,4 +107,19 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, StacksError> {
         return Err(StacksError::format(path, None, reason));
     }
     Ok(reading.finish())
+}
+
+/// Reads a file whole; what may be waited for or read for ever is none.
+fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file =
+        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        let reason =
+            "it is a folder, a pipe, a socket or a device: write what it gives to a file, and import that";
+        return Err(io::Error::other(reason));
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(about.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

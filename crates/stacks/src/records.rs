@@ -1,10 +1,13 @@
 //! The kernel's perf records, fed to the converter: the same for a live ring buffer and for perf.data.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use linux_perf_data::linux_perf_event_reader::{
-    Endianness, EventRecord, Mmap2Record, MmapRecord, RawData, RawEventRecord, RecordParseInfo, RecordType,
-    SampleRecord,
+use byteorder::{BigEndian, LittleEndian};
+use linux_perf_event_reader::{
+    AttrFlags, Endianness, EventRecord, Mmap2Record, MmapRecord, PerfEventAttr, PerfEventType, RawData,
+    RawEventRecord, RecordIdParseInfo, RecordParseInfo, RecordType, SampleFormat, SampleRecord,
+    SamplingPolicy, SoftwareCounterType, get_record_id, get_record_identifier,
 };
 use perflab_model::Nanos;
 
@@ -24,27 +27,139 @@ const PERFS_OWN: u32 = 64;
 /// The one of perf's own that more bytes follow than its size says: as many as its first number.
 const AUXTRACE: u32 = 71;
 
+/// A mapping is told with the build id of its file.
+const MISC_BUILD_ID: u16 = 1 << 14;
+/// Where that id's length stands, and the most that it can be.
+const BUILD_ID_LENGTH: usize = 32;
+const LONGEST_BUILD_ID: u8 = 20;
+
+/// How the records of one event are read.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    info: RecordParseInfo,
+    /// The layout of the counters that come with each sample, all bits of it.
+    read_format: u64,
+    /// The period of samples that do not carry it.
+    period: u64,
+    /// Whether its samples are asked for.
+    is_wanted: bool,
+}
+
+/// How the events of records are told apart.
+#[derive(Debug, Clone, Copy)]
+enum Identity {
+    /// there is one
+    Single,
+    /// the id is at the same place in all
+    Same(RecordIdParseInfo),
+    /// samples begin with it, and other records end with it, where they have it
+    Identifier { others_too: bool },
+}
+
+/// How the records of a recording are read: an event's all in one way.
+#[derive(Debug)]
+pub(crate) struct Shapes {
+    endian: Endianness,
+    shapes: Vec<Shape>,
+    identity: Identity,
+    by_id: HashMap<u64, usize>,
+}
+
+/// An event, as it is asked to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) attributes: &'a PerfEventAttr,
+    pub(crate) read_format: u64,
+    pub(crate) ids: &'a [u64],
+    pub(crate) is_wanted: bool,
+}
+
+impl Shapes {
+    /// For these events, at least one; an error is a reason.
+    pub(crate) fn of(events: &[Asked<'_>], endian: Endianness) -> Result<Self, String> {
+        let shape = |event: &Asked<'_>| Shape {
+            info: RecordParseInfo::new(event.attributes, endian),
+            read_format: event.read_format,
+            period: match event.attributes.sampling_policy {
+                SamplingPolicy::Period(period) => period.get(),
+                _ => 1,
+            },
+            is_wanted: event.is_wanted,
+        };
+        let shapes: Vec<Shape> = events.iter().map(shape).collect();
+        let ids = events.iter().enumerate().flat_map(|(at, event)| event.ids.iter().map(move |id| (*id, at)));
+        Ok(Shapes { endian, identity: identity(events, &shapes)?, by_id: ids.collect(), shapes })
+    }
+
+    /// Whether any event was asked for with its stacks.
+    fn has_chains(&self) -> bool {
+        self.shapes.iter().any(|shape| shape.info.sample_format.contains(SampleFormat::CALLCHAIN))
+    }
+
+    /// The shape of a record; that of the first event where its own is not known.
+    fn find(&self, kind: u32, body: &[u8]) -> Option<&Shape> {
+        let (kind, data) = (RecordType(kind), RawData::Single(body));
+        let id = match (self.identity, self.endian) {
+            (Identity::Single, _) => None,
+            (Identity::Same(place), Endianness::LittleEndian) => {
+                get_record_id::<LittleEndian>(kind, data, &place)
+            }
+            (Identity::Same(place), Endianness::BigEndian) => get_record_id::<BigEndian>(kind, data, &place),
+            (Identity::Identifier { others_too }, Endianness::LittleEndian) => {
+                get_record_identifier::<LittleEndian>(kind, data, others_too)
+            }
+            (Identity::Identifier { others_too }, Endianness::BigEndian) => {
+                get_record_identifier::<BigEndian>(kind, data, others_too)
+            }
+        };
+        let at = id.and_then(|id| self.by_id.get(&id)).copied().unwrap_or(0);
+        self.shapes.get(at)
+    }
+}
+
+fn identity(events: &[Asked<'_>], shapes: &[Shape]) -> Result<Identity, String> {
+    let (Some(first), Some(event)) = (shapes.first(), events.first()) else {
+        return Err("it does not say what was recorded".into());
+    };
+    let place = first.info.id_parse_info;
+    if shapes.len() == 1 {
+        return Ok(Identity::Single);
+    }
+    if shapes.iter().all(|shape| shape.info.id_parse_info == place) {
+        return Ok(Identity::Same(place));
+    }
+    let others_too = event.attributes.flags.contains(AttrFlags::SAMPLE_ID_ALL);
+    let is_told = |event: &Asked<'_>| {
+        event.attributes.sample_format.contains(SampleFormat::IDENTIFIER)
+            && event.attributes.flags.contains(AttrFlags::SAMPLE_ID_ALL) == others_too
+    };
+    match events.iter().all(is_told) {
+        true => Ok(Identity::Identifier { others_too }),
+        false => Err("its events cannot be told apart: their samples do not carry an identifier".into()),
+    }
+}
+
+/// Whether an event gives samples: perf opens a dummy one beside, for mappings and names.
+pub(crate) fn gives_samples(attributes: &PerfEventAttr) -> bool {
+    !matches!(attributes.type_, PerfEventType::Software(SoftwareCounterType::Dummy))
+}
+
 /// Takes records in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     /// Whether stacks were asked for; else the address alone is the stack.
     has_chains: bool,
-    /// The period of samples that do not carry it.
-    period: u64,
     /// Records that the kernel had no room for.
     lost: u64,
+    /// Samples of events that were not asked for.
+    pub(crate) others: u64,
     chain: Vec<u64>,
 }
 
 impl Records {
-    /// For samples that were asked for so.
-    pub(crate) fn new(has_chains: bool, period: u64) -> Self {
-        Records { has_chains, period, lost: 0, chain: Vec::new() }
-    }
-
-    /// Whether it was said how samples were asked for.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.period > 0
+    /// For records of these shapes.
+    pub(crate) fn new(shapes: &Shapes) -> Self {
+        Records { has_chains: shapes.has_chains(), ..Records::default() }
     }
 
     /// Records that the kernel had no room for.
@@ -58,33 +173,85 @@ impl Records {
         &mut self,
         converter: &mut Converter,
         buffers: &[&[u8]],
-        info: RecordParseInfo,
+        shapes: &Shapes,
     ) -> Vec<(usize, String)> {
         let mut order: Vec<(u64, usize, &[u8])> = Vec::new();
         for buffer in buffers {
             let mut last = 0;
-            for (at, record) in Walk::of(buffer, info.endian) {
+            for (at, record) in Walk::of(buffer, shapes.endian) {
                 // A record without a time happened when the one before it did.
-                last = raw(record, info).and_then(|raw| raw.timestamp()).unwrap_or(last);
+                last = raw(record, shapes).and_then(|(raw, _)| raw.timestamp()).unwrap_or(last);
                 order.push((last, at, record));
             }
         }
         order.sort_by_key(|(time, _, _)| *time);
         let mut unreadable = Vec::new();
         for (_, at, record) in order {
-            match raw(record, info).map(|raw| raw.parse()) {
-                Some(Ok(parsed)) => self.take(converter, &parsed),
-                Some(Err(error)) => unreadable.push((at, error.to_string())),
+            match raw(record, shapes) {
+                Some((raw, shape)) => {
+                    if let Err(reason) = self.take_raw(converter, raw, shape) {
+                        unreadable.push((at, reason));
+                    }
+                }
                 None => unreadable.push((at, "it is shorter than its head".into())),
             }
         }
         unreadable
     }
 
+    /// Takes a record by its bytes. What would lead the parser beyond them is refused before.
+    fn take_raw(
+        &mut self,
+        converter: &mut Converter,
+        raw: RawEventRecord<'_>,
+        shape: &Shape,
+    ) -> Result<(), String> {
+        let RawData::Single(body) = raw.data else { return Err("it is in two pieces".into()) };
+        let without: Vec<u8>;
+        let mut raw = raw;
+        match raw.record_type {
+            RecordType::SAMPLE if !shape.is_wanted => {
+                self.others += 1;
+                return Ok(());
+            }
+            RecordType::SAMPLE => {
+                let mut at = before_counters(raw.parse_info.sample_format);
+                if raw.parse_info.sample_format.contains(SampleFormat::READ) {
+                    let length =
+                        counters(body, at, shape).ok_or("its counters are longer than the record")?;
+                    without =
+                        [body.get(..at), body.get(at + length..)].map(Option::unwrap_or_default).concat();
+                    raw.data = RawData::Single(&without);
+                    raw.parse_info.sample_format.remove(SampleFormat::READ);
+                    at += length;
+                }
+                let is_too_long = |count: u64| count > body.len() as u64 / 8;
+                let has_chain = raw.parse_info.sample_format.contains(SampleFormat::CALLCHAIN);
+                if has_chain
+                    && body
+                        .get(at..)
+                        .and_then(|rest| number(rest, shape.info.endian))
+                        .is_some_and(is_too_long)
+                {
+                    return Err("its stack is longer than the record".into());
+                }
+            }
+            RecordType::MMAP2 if raw.misc & MISC_BUILD_ID != 0 => {
+                if body.get(BUILD_ID_LENGTH).is_some_and(|length| *length > LONGEST_BUILD_ID) {
+                    return Err("its build id is longer than one can be".into());
+                }
+            }
+            _ => {}
+        }
+        let parsed = raw.parse().map_err(|error| error.to_string())?;
+        self.take(converter, &parsed, shape.period);
+        Ok(())
+    }
+
     /// Takes one record.
-    pub(crate) fn take(&mut self, converter: &mut Converter, record: &EventRecord<'_>) {
+    fn take(&mut self, converter: &mut Converter, record: &EventRecord<'_>, period: u64) {
         match record {
-            EventRecord::Sample(sample) => self.sample(converter, sample),
+            EventRecord::Sample(sample) => self.sample(converter, sample, period),
             EventRecord::Comm(comm) => converter.named(comm.pid, comm.tid, &text(comm.name), comm.is_execve),
             EventRecord::Fork(fork) => converter.forked((fork.ppid, fork.pid), (fork.ptid, fork.tid)),
             EventRecord::Mmap(map) if map.pid == KERNEL => {
@@ -95,12 +262,12 @@ impl Records {
             }
             EventRecord::Mmap(map) => mmap(converter, map),
             EventRecord::Mmap2(map) => mmap2(converter, map),
-            EventRecord::Lost(lost) => self.lost += lost.count,
+            EventRecord::Lost(lost) => self.lost = self.lost.saturating_add(lost.count),
             _ => {}
         }
     }
 
-    fn sample(&mut self, converter: &mut Converter, sample: &SampleRecord<'_>) {
+    fn sample(&mut self, converter: &mut Converter, sample: &SampleRecord<'_>, period: u64) {
         let chain = &mut self.chain;
         chain.clear();
         match &sample.callchain {
@@ -113,7 +280,7 @@ impl Records {
             cpu: sample.cpu,
             pid: sample.pid,
             tid: sample.tid,
-            period: sample.period.unwrap_or(self.period),
+            period: sample.period.unwrap_or(period),
         };
         if let (Some(registers), false) = (registers(sample), chain.contains(&MARK_USER)) {
             let stack = memory(sample);
@@ -121,6 +288,36 @@ impl Records {
         }
         converter.sample(raw, chain);
     }
+}
+
+/// Bytes of a sample before its counters: a word for each thing that comes first.
+fn before_counters(format: SampleFormat) -> usize {
+    let first = SampleFormat::IDENTIFIER
+        | SampleFormat::IP
+        | SampleFormat::TID
+        | SampleFormat::TIME
+        | SampleFormat::ADDR
+        | SampleFormat::ID
+        | SampleFormat::STREAM_ID
+        | SampleFormat::CPU
+        | SampleFormat::PERIOD;
+    format.intersection(first).bits().count_ones() as usize * 8
+}
+
+/// Bytes of the counters in a sample: one of them, or a group's (`perf record -e '{a,b}:S'`).
+fn counters(body: &[u8], at: usize, shape: &Shape) -> Option<usize> {
+    /// Bits of `read_format` that add a word: to all, and to each counter.
+    const ENABLED_AND_RUNNING: u64 = 0b11;
+    const ID_AND_LOST: u64 = 0b1_0100;
+    const GROUP: u64 = 0b1000;
+    let words = |bits: u64| u64::from((shape.read_format & bits).count_ones());
+    let (times, each) = (words(ENABLED_AND_RUNNING), 1 + words(ID_AND_LOST));
+    let words = match shape.read_format & GROUP {
+        0 => times + each,
+        _ => number(body.get(at..)?, shape.info.endian)?.checked_mul(each)?.checked_add(1 + times)?,
+    };
+    let bytes = usize::try_from(words.checked_mul(8)?).ok()?;
+    (bytes <= body.len().checked_sub(at)?).then_some(bytes)
 }
 
 /// The registers of the user's side, where they were asked for and there is one.
@@ -200,10 +397,12 @@ fn number(bytes: &[u8], endian: Endianness) -> Option<u64> {
     })
 }
 
-/// A record by its bytes.
-fn raw(record: &[u8], info: RecordParseInfo) -> Option<RawEventRecord<'_>> {
-    let (kind, misc) = (kind(record, info.endian)?, half(record, 4, info.endian)?);
-    Some(RawEventRecord::new(RecordType(kind), misc, RawData::Single(record.get(HEAD..)?), info))
+/// A record by its bytes, and its shape.
+fn raw<'a, 's>(record: &'a [u8], shapes: &'s Shapes) -> Option<(RawEventRecord<'a>, &'s Shape)> {
+    let (kind, misc) = (kind(record, shapes.endian)?, half(record, 4, shapes.endian)?);
+    let body = record.get(HEAD..)?;
+    let shape = shapes.find(kind, body)?;
+    Some((RawEventRecord::new(RecordType(kind), misc, RawData::Single(body), shape.info), shape))
 }
 
 /// perf tells of the kernel as `[kernel.kallsyms]_text`, with the address of that symbol for an offset.

@@ -1,7 +1,7 @@
 //! The registers of a thread that its stack is unwound from, by the numbers that perf gives them on this architecture.
 
 use framehop::UnwindRegsNative;
-use linux_perf_data::linux_perf_event_reader::Regs;
+use linux_perf_event_reader::Regs;
 
 #[cfg(target_arch = "x86_64")]
 mod numbers {

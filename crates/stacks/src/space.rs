@@ -61,7 +61,7 @@ fn apart(old: &Mapping, new: &Mapping) -> [Option<Mapping>; 2] {
     }
     let below = (old.start < new.start).then(|| Mapping { end: new.start, ..old.clone() });
     let above = (old.end > new.end).then(|| {
-        let offset = old.offset + (new.end - old.start);
+        let offset = old.offset.wrapping_add(new.end - old.start);
         Mapping { start: new.end, offset, ..old.clone() }
     });
     [below, above]

@@ -4,8 +4,8 @@
 //! Refuses to guess: where a table is missing or the copy ends, the stack ends, and what was found is shown.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use framehop::{
     CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
 };
 
+use crate::files::read_binary;
 use crate::registers::Registers;
 use crate::space::{Mapping, Space};
 
@@ -94,7 +95,7 @@ const SECTIONS: [&str; 5] = [".text", ".eh_frame", ".eh_frame_hdr", ".got", ".de
 
 impl Tables {
     fn read(path: &str) -> Option<Rc<Tables>> {
-        let bytes = fs::read(path).ok()?;
+        let bytes = read_binary(Path::new(path)).ok()?;
         let file = ElfBytes::<AnyEndian>::minimal_parse(&bytes).ok()?;
         let loaded = file.segments()?.into_iter().filter(|one| one.p_type == PT_LOAD);
         let segments =
@@ -111,8 +112,8 @@ impl Tables {
     /// The file as it lies in memory by this mapping.
     fn module(&self, mapping: &Mapping) -> Option<Module<Bytes>> {
         let (range, address) = self.segments.iter().find(|(range, _)| range.contains(&mapping.offset))?;
-        let linked = address + (mapping.offset - range.start);
-        let base = mapping.start.wrapping_sub(linked);
+        let linked = address.checked_add(mapping.offset - range.start)?;
+        let base = mapping.start.checked_sub(linked)?;
         Some(Module::new(mapping.path.to_string(), mapping.start..mapping.end, base, self.info()))
     }
 

@@ -5,13 +5,15 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use blazesym::inspect::Inspector;
 use blazesym::inspect::source::{Elf as InspectedElf, Source as Inspected};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+
+use crate::files::{Binaries, read_map};
 
 /// A function that an address is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +26,15 @@ pub(crate) struct Found {
 /// Symbol tables of ELF files, each read once.
 pub(crate) struct Elves {
     symbolizer: Symbolizer,
+    inspector: Inspector,
+    binaries: Binaries,
 }
 
 impl Default for Elves {
     fn default() -> Self {
         // blazesym tells of inlined functions only where it looks at lines of source too.
         let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build();
-        Elves { symbolizer }
+        Elves { symbolizer, inspector: Inspector::new(), binaries: Binaries::default() }
     }
 }
 
@@ -52,15 +56,45 @@ impl Elves {
     }
 
     fn find(&self, path: &Path, input: Input<u64>) -> Vec<Found> {
-        let source = Source::Elf(Elf::new(path));
+        let Some(path) = self.binaries.find(path) else { return Vec::new() };
+        let source = Source::Elf(Elf::new(&path));
         let Ok(Symbolized::Sym(symbol)) = self.symbolizer.symbolize_single(&source, input) else {
             return Vec::new();
         };
-        let outer = Found { name: symbol.name.clone().into_owned(), inlined: false };
+        let plain = self.plain_name(&path, &symbol.name, symbol.addr);
+        let outer = Found { name: plain.unwrap_or_else(|| symbol.name.clone().into_owned()), inlined: false };
         let inner =
             symbol.inlined.iter().map(|one| Found { name: one.name.clone().into_owned(), inlined: true });
         std::iter::once(outer).chain(inner).collect()
     }
+}
+
+impl Elves {
+    /// What a function of the C library is called by those who call it, where its symbol is one of the library's own
+    /// for the same code.
+    fn plain_name(&self, path: &Path, name: &str, address: u64) -> Option<String> {
+        let source = Inspected::Elf(InspectedElf::new(path));
+        let is_same = |name: &&str| {
+            let found = self.inspector.lookup(&source, &[name]).unwrap_or_default();
+            found.first().is_some_and(|found| found.iter().any(|symbol| symbol.addr == address))
+        };
+        plainer(name).into_iter().find(is_same).map(str::to_owned)
+    }
+}
+
+/// Names that a symbol of the C library's own may stand for, the plainest first.
+fn plainer(name: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = name;
+    while let Some(shorter) =
+        ["__GI_", "__libc_", "_IO_", "__"].iter().find_map(|prefix| rest.strip_prefix(prefix))
+    {
+        names.push(shorter);
+        rest = shorter;
+    }
+    names.retain(|name| !name.is_empty());
+    names.reverse();
+    names
 }
 
 /// Where a symbol is in an ELF file, as it was linked.
@@ -84,15 +118,17 @@ impl RunTimeCode {
     /// The function of process `pid` at an address.
     pub(crate) fn find(&self, pid: i32, address: u64) -> Option<String> {
         let mut maps = self.maps.borrow_mut();
-        let map = maps.entry(pid).or_insert_with(|| read_map(Path::new(&format!("/tmp/perf-{pid}.map"))));
+        let map = maps.entry(pid).or_insert_with(|| map_of(pid));
         let last = map.partition_point(|(start, _, _)| *start <= address).checked_sub(1)?;
         let (start, size, name) = map.get(last)?;
         (address - start < *size).then(|| name.clone())
     }
 }
 
-fn read_map(path: &Path) -> Vec<Code> {
-    let text = fs::read(path).unwrap_or_default();
+fn map_of(pid: i32) -> Vec<Code> {
+    // Who a process belongs to is known while it lives.
+    let user = Path::new(&format!("/proc/{pid}")).metadata().map(|process| process.uid()).ok();
+    let text = read_map(&PathBuf::from(format!("/tmp/perf-{pid}.map")), user).unwrap_or_default();
     let mut map: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(map_line).collect();
     // Code is replaced by newer code at the same place: the last line of a place holds.
     map.sort_by_key(|(start, _, _)| *start);
@@ -111,7 +147,16 @@ fn map_line(line: &str) -> Option<Code> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn the_plainest_name_comes_first() {
+        assert_eq!(plainer("__GI___libc_read"), ["read", "__libc_read"]);
+        assert_eq!(plainer("__read"), ["read"]);
+        assert!(plainer("read").is_empty() && plainer("__").is_empty());
+    }
 
     #[test]
     fn a_map_names_what_was_compiled_last() {
@@ -123,6 +168,17 @@ mod tests {
         fs::remove_file(path).unwrap();
         let name = |name: &str| Some(name.to_owned());
         assert_eq!(found, [name("Foo::bar (jit)"), name("Foo::bar (jit)"), None, name("b")]);
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_map_is_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let pid = i32::MAX - 8;
+        let path = format!("/tmp/perf-{pid}.map");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+        let found = RunTimeCode::default().find(pid, 0x1000);
+        fs::remove_file(path).unwrap();
+        assert_eq!(found, None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
 //! become rows of `docs/reliability.md`.
 
+mod profiles;
 mod reliability;
 mod settings;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 /// All attacks, in the order in which they are carried out.
-const ALL: &[Attack] = &[settings::ATTACK];
+const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK];
 
 /// Failures that are kept in words; all are counted.
 const FIRST_FAILURES: usize = 10;

@@ -69,6 +69,7 @@ pub struct Record {
 #[command(after_long_help = "\
 Examples:
   perf record -F 499 -a -g -- sleep 10 && perflab flame import perf.data
+  perf record -e '{cpu-clock,page-faults}' -g -- make && perflab flame import perf.data --event page-faults
   perflab flame import out.folded --label before")]
 pub struct Import {
     /// The file
@@ -76,6 +77,9 @@ pub struct Import {
     /// What it is (perf.data, perf-script, pprof, folded); guessed where left out
     #[arg(long, value_name = "FORMAT")]
     pub from: Option<String>,
+    /// Which event of a perf.data with several; all together where left out
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
     /// A copy of the recorded machine's /proc/kallsyms, where that was not this one
     #[arg(long, value_name = "FILE")]
     pub kallsyms: Option<PathBuf>,

@@ -120,6 +120,75 @@ fn perf_data_is_taken_whole_compressed_and_cut() {
 }
 
 #[test]
+fn a_group_is_read_with_its_counters_and_one_event_can_be_chosen() {
+    let laboratory = Laboratory::new();
+    let count = |out: &str| -> u64 {
+        let all = out.lines().find(|line| line.starts_with("all,")).unwrap();
+        all.split(',').nth(1).unwrap().parse().unwrap()
+    };
+    let perf = |more: &[&str]| {
+        let path = laboratory.path("perf.data");
+        let work = ["--", "sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"];
+        let done =
+            Command::new("perf").args(["record", "-q", "-g", "-o"]).arg(&path).args(more).args(work).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !perf(&["-e", "{cpu-clock,page-faults}:S"]) {
+        return skip("a_group_is_read", "perf cannot record here (apt install linux-perf, root)");
+    }
+    let stats =
+        Command::new("perf").args(["report", "--stats", "-i"]).arg(laboratory.path("perf.data")).output();
+    let stats = String::from_utf8(stats.unwrap().stdout).unwrap();
+    let line = stats.lines().find(|line| line.contains("SAMPLE events:")).unwrap();
+    let samples: u64 = line.split_whitespace().nth(2).unwrap().parse().unwrap();
+    let group = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    assert_eq!(count(&group.out), samples, "{stats}{}", group.err);
+    assert!(group.out.contains("unreadable,0,"), "{}", group.out);
+
+    assert!(perf(&["-e", "cpu-clock,page-faults"]));
+    let both = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
+    assert!(both.err.contains("2 events are in the file (cpu-clock, page-faults)"), "{}", both.err);
+    assert!(both.err.contains("choose one: --event NAME"), "{}", both.err);
+    let one = |event: &str| {
+        let said = laboratory.good(&["flame", "import", "perf.data", "--event", event, "--format", "csv"]);
+        assert!(said.err.contains("samples of its other events are left out"), "{}", said.err);
+        count(&said.out)
+    };
+    assert_eq!(one("cpu-clock") + one("page-faults"), count(&both.out));
+    let none = laboratory.run(&["flame", "import", "perf.data", "--event", "cycles"]);
+    assert_eq!(none.code, Some(2));
+    assert!(none.err.contains("it has no event `cycles`; it has: cpu-clock, page-faults"), "{}", none.err);
+    fs::write(laboratory.path("a.folded"), FOLDED).unwrap();
+    let folded = laboratory.run(&["flame", "import", "a.folded", "--event", "cycles"]);
+    assert_eq!(folded.code, Some(2));
+}
+
+#[test]
+fn sizes_that_a_damaged_file_claims_are_not_believed() {
+    let laboratory = Laboratory::new();
+    let Some(whole) = perf_recorded(&laboratory, &[]) else {
+        return skip("sizes_that_a_damaged", "perf cannot record here (apt install linux-perf, root)");
+    };
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+    // The head's numbers, and those of each part of the description behind the records.
+    let parts = (number(40) + number(48)) as usize;
+    let head = (16..72).step_by(8).flat_map(|at| [(at, u64::MAX), (at, 1 << 40)]);
+    let places = head.chain((parts..parts + 48).step_by(8).map(|at| (at, 1 << 40)));
+    for (at, value) in places {
+        let mut damaged = whole.clone();
+        damaged[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        fs::write(laboratory.path("damaged.data"), &damaged).unwrap();
+        let perflab = laboratory.command(&["flame", "import", "damaged.data"]);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh"]).arg(perflab.get_program());
+        limited.args(perflab.get_args()).current_dir(perflab.get_current_dir().unwrap());
+        limited.envs(perflab.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let said = crate::laboratory::said(limited.output().unwrap());
+        assert!(matches!(said.code, Some(0 | 2)), "byte {at}, {value}: {:?} {}", said.code, said.err);
+    }
+}
+
+#[test]
 fn another_machines_profile_needs_its_symbols() {
     let laboratory = Laboratory::new();
     let Some(mut bytes) = perf_recorded(&laboratory, &[]) else {

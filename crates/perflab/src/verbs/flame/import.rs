@@ -14,6 +14,7 @@ pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
     let format = format.map_err(|error| Usage::new(error, "leave --from out to have it guessed"))?;
     let options = Options {
         format,
+        event: wanted.event.clone(),
         kallsyms: wanted.kallsyms.clone(),
         vmlinux: wanted.vmlinux.clone(),
         anchors: perflab_analyze::flame::rules::anchors(),
