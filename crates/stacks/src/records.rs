@@ -236,10 +236,11 @@ impl Records {
                     return Err("its stack is longer than the record".into());
                 }
             }
-            RecordType::MMAP2 if raw.misc & MISC_BUILD_ID != 0 => {
-                if body.get(BUILD_ID_LENGTH).is_some_and(|length| *length > LONGEST_BUILD_ID) {
-                    return Err("its build id is longer than one can be".into());
-                }
+            RecordType::MMAP2
+                if raw.misc & MISC_BUILD_ID != 0
+                    && body.get(BUILD_ID_LENGTH).is_some_and(|length| *length > LONGEST_BUILD_ID) =>
+            {
+                return Err("its build id is longer than one can be".into());
             }
             _ => {}
         }
