@@ -32,6 +32,8 @@ fn main() -> ExitCode {
         Some("long") if words.get(1) == Some(&"attack") => {
             attack::attack(arguments.get(2..).unwrap_or_default())
         }
+        // What attacks put in QEMU's place.
+        Some("fake-guest") => attack::speak(arguments.get(1..).unwrap_or_default()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

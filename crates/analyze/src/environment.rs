@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perflab_model::{Facts, RunRecord, Value};
+use perflab_model::{Facts, RunRecord, TargetRecord, Value};
 use serde::Serialize;
 
 /// A fact that is not the same on both sides.
@@ -113,6 +113,11 @@ fn of_targets(baseline: &RunRecord, name: &str, candidate: &RunRecord) -> Vec<(u
         let Some(theirs) = candidate.manifest.targets.iter().find(|target| target.name == ours.name) else {
             continue;
         };
+        // One that never came said nothing of itself.
+        let is_silent = |target: &TargetRecord| target.kernel.is_empty() && target.facts.0.is_empty();
+        if is_silent(ours) || is_silent(theirs) {
+            continue;
+        }
         let (mut a, mut b) = (ours.facts.clone(), theirs.facts.clone());
         for (facts, target) in [(&mut a, ours), (&mut b, theirs)] {
             if !target.kernel.is_empty() {

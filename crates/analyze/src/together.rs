@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use perflab_model::{Case, Nanos, Outcome, RunRecord, Sample};
-pub use perflab_stats::Estimate;
-use perflab_stats::{median, median_with_interval};
+use perflab_stats::median_with_interval;
+pub use perflab_stats::{Estimate, median};
 
 /// Samples with one value for each iteration: the mean over the targets of each.
 pub fn together(samples: &[Sample]) -> Cow<'_, [Sample]> {
@@ -148,6 +148,14 @@ pub fn skew(record: &RunRecord) -> Option<Skew> {
     let mut apart: Vec<Nanos> = starts.values().filter(|starts| starts.len() > 1).filter_map(apart).collect();
     apart.sort_unstable();
     Some(Skew { iterations: apart.len(), middle: *apart.get(apart.len() / 2)?, largest: *apart.last()? })
+}
+
+/// To what bound the targets' clocks were known when iterations were released: the median and the largest; `None` where nothing
+/// was told of it.
+pub fn clock_bounds(record: &RunRecord) -> Option<(Nanos, Nanos)> {
+    let mut bounds = record.clock_bounds.clone();
+    bounds.sort_unstable();
+    Some((*bounds.get(bounds.len() / 2)?, *bounds.last()?))
 }
 
 #[cfg(test)]

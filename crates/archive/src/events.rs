@@ -24,6 +24,7 @@ pub(crate) mod kind {
     pub(crate) const STACKS: &str = "stacks";
     pub(crate) const PROFILED: &str = "profiled";
     pub(crate) const CHANGED: &str = "changed";
+    pub(crate) const CLOCK: &str = "clock";
     pub(crate) const GAP: &str = "gap";
     pub(crate) const OUTPUT: &str = "output";
     pub(crate) const WARNING: &str = "warning";

@@ -114,7 +114,14 @@ impl RunDir {
             true => (samples::read(&self.path, &manifest)?, iterations(&self.path, &manifest)?),
             false => (Vec::new(), Vec::new()),
         };
-        let mut record = RunRecord { manifest, samples, iterations, gaps: Vec::new(), warnings: Vec::new() };
+        let mut record = RunRecord {
+            manifest,
+            samples,
+            iterations,
+            gaps: Vec::new(),
+            warnings: Vec::new(),
+            clock_bounds: Vec::new(),
+        };
         events.only(if closed { NOTES } else { RECORD }).try_for_each(|event| {
             add(&mut record, event?);
             Ok(())
@@ -289,9 +296,10 @@ impl RunDir {
 }
 
 /// What the tables of a closed run do not hold.
-const NOTES: &[&str] = &[kind::GAP, kind::WARNING];
+const NOTES: &[&str] = &[kind::GAP, kind::WARNING, kind::CLOCK];
 /// What a record is made of.
-const RECORD: &[&str] = &[kind::GAP, kind::WARNING, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
+const RECORD: &[&str] =
+    &[kind::GAP, kind::WARNING, kind::CLOCK, kind::SAMPLE, kind::ITERATION_ENDED, kind::FACTS];
 
 fn add(record: &mut RunRecord, event: Event) {
     match event.what {
@@ -300,6 +308,7 @@ fn add(record: &mut RunRecord, event: Event) {
             record.iterations.push(Iteration { target: event.target, slot, outcome, start, end });
         }
         What::Gap(gap) => add_gap(&mut record.gaps, gap),
+        What::Clock(clock) => record.clock_bounds.push(clock.bound),
         What::Warning { message, advice } => record.warnings.push(Advice { message, advice }),
         What::Facts(facts) => record.manifest.facts.0.extend(facts.0),
         _ => {}

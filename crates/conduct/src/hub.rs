@@ -73,6 +73,11 @@ impl Hub {
         Ok(index)
     }
 
+    /// A place for an agent that never came: nothing is heard of it, and what is sent to it goes nowhere.
+    pub fn add_nobody(&mut self) {
+        self.links.push(None);
+    }
+
     /// How many were added, those that are gone included.
     pub fn len(&self) -> usize {
         self.links.len()

@@ -1,8 +1,11 @@
-//! What another machine said, made harmless. Owns which signs a terminal would obey; refuses to judge words.
+//! What another machine said, made harmless before it is kept: signs that a terminal would obey, and those that turn the order
+//! of letters round, become U+FFFD. Which signs those are is [`perflab_model::untrusted_text`]'s to say.
+
+use perflab_model::untrusted_text::is_command;
 
 /// The text without what a terminal would obey.
 pub(crate) fn inert(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let obeyed = |c: char| is_command(c) && c != '\n' && c != '\t';
     if !text.contains(obeyed) {
         return text.to_owned();
     }

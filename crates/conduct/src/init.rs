@@ -106,6 +106,14 @@ pub enum InitError {
         /// the kernel's reason
         source: std::io::Error,
     },
+    /// A program of the host's is not in the guest.
+    #[error("cannot start {what}: {source}; a guest has a /tmp of its own, so put it elsewhere")]
+    Hidden {
+        /// which
+        what: String,
+        /// the kernel's reason
+        source: std::io::Error,
+    },
     /// A device did not come.
     #[error("{what} did not appear within {seconds} s")]
     Missing {

@@ -15,6 +15,7 @@ use crate::settings::{Undo, UndoJournal};
 pub struct TemporaryFolder {
     path: PathBuf,
     journal: Option<UndoJournal>,
+    promise: u32,
 }
 
 impl TemporaryFolder {
@@ -34,12 +35,22 @@ impl TemporaryFolder {
             journal.close();
             return Err(ConductError::Scratch { path, source });
         }
-        Ok(TemporaryFolder { path, journal: Some(journal) })
+        Ok(TemporaryFolder { path, journal: Some(journal), promise })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves it where it is, for whoever is told of it.
+    pub fn keep(mut self) -> PathBuf {
+        if let Some(mut journal) = self.journal.take() {
+            // A journal that cannot be written any more removes it at the next start: nothing worse.
+            let _ = journal.settle(self.promise);
+            journal.close();
+        }
+        self.path.clone()
     }
 }
 
@@ -89,6 +100,10 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         drop(folder);
         assert!(!path.exists() && std::fs::read_dir(state.path()).unwrap().next().is_none());
+
+        let kept = TemporaryFolder::make(state.path(), "boot").unwrap().keep();
+        assert!(recover(state.path(), "boot").is_empty() && kept.exists());
+        std::fs::remove_dir(kept).unwrap();
 
         let mut killed = TemporaryFolder::make(state.path(), "boot").unwrap();
         let path = killed.path().to_owned();

@@ -188,6 +188,11 @@ pub enum MachineError {
 }
 
 impl MachineError {
+    /// Whether it names the console's log, which has to stay then.
+    pub fn names_console(&self) -> bool {
+        matches!(self, MachineError::Died { .. } | MachineError::Late { .. })
+    }
+
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> MachineError {
         let path = path.into();
         move |source| MachineError::File { path, source }

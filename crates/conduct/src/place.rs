@@ -14,6 +14,7 @@ use std::fmt::Debug;
 
 use perflab_model::study::{TargetKind, TargetUse};
 
+use crate::leftovers::TemporaryFolder;
 use crate::{Channel, ConductError, Host, Stop};
 
 pub(crate) use words::Words;
@@ -41,7 +42,8 @@ pub struct Started {
 pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result<Started, ConductError> {
     let started = match target.kind {
         TargetKind::Vm => {
-            return vm::start(name, target, host, stop).map_err(|error| lost(name, error.to_string()));
+            let logs = TemporaryFolder::make(&host.state, &perflab_observe::boot_id(&host.root))?;
+            return vm::start(name, target, host, stop, logs).map_err(|error| lost(name, error.to_string()));
         }
         TargetKind::Libvirt => libvirt::start(name, target, host, stop),
         TargetKind::Process => process::start(name, target, host),

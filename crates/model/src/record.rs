@@ -40,4 +40,6 @@ pub struct RunRecord {
     pub gaps: Vec<Gap>,
     /// Warnings given.
     pub warnings: Vec<Advice>,
+    /// With targets: to what bound each one's clock was known, at each release.
+    pub clock_bounds: Vec<Nanos>,
 }

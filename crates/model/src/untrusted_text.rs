@@ -54,7 +54,7 @@ fn escaped(text: &str, more: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Whether a sign is obeyed rather than shown: C0, DEL, C1, marks and overrides of direction, separators of lines.
-fn is_command(sign: char) -> bool {
+pub fn is_command(sign: char) -> bool {
     sign.is_control()
         || matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }

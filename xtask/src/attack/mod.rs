@@ -4,6 +4,8 @@
 //! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
 //! become rows of `docs/reliability.md`.
 
+mod fake_guest;
+mod guests;
 mod profiles;
 mod reliability;
 mod settings;
@@ -14,8 +16,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+pub use fake_guest::speak;
+
 /// All attacks, in the order in which they are carried out.
-const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK];
+const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK, guests::ATTACK];
 
 /// Failures that are kept in words; all are counted.
 const FIRST_FAILURES: usize = 10;
@@ -125,6 +129,13 @@ fn carry_out(attack: &Attack, perflab: &Path, count: u32) -> Result<bool> {
     counts.failures.iter().for_each(|failure| println!("  {failure}"));
     reliability::record(attack, &counts)?;
     Ok(counts.failed() == 0)
+}
+
+/// A random number below `below`.
+fn random(below: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes) % below)
 }
 
 /// The perflab that cargo builds here.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attack, Counts, Ground};
+use super::{Attack, Counts, Ground, random};
 use crate::needs;
 
 /// kill -9 of a run that changes settings of every kind.
@@ -182,10 +182,4 @@ fn command(ground: &Ground, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(&ground.folder);
     command.env("PERFLAB_STATE", ground.folder.join("state")).env("TMPDIR", &ground.folder);
     command
-}
-
-fn random(below: u64) -> Result<u64> {
-    let mut bytes = [0; 8];
-    std::io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(u64::from_le_bytes(bytes) % below)
 }

@@ -164,6 +164,7 @@ impl Lab {
             iterations,
             gaps: Vec::new(),
             warnings: Vec::new(),
+            clock_bounds: Vec::new(),
         }
     }
 

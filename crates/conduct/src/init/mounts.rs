@@ -27,12 +27,20 @@ const KERNEL: &[Kind] = &[
 /// Mounts them below `root`.
 pub(super) fn kernel_file_systems(root: &Path) -> Result<(), InitError> {
     for Kind(name, place, options, must) in KERNEL {
+        // Programs that were packed from the host's /tmp stay where they are looked for.
+        if *place == "tmp" && root == Path::new("/") && has_something(&root.join(place)) {
+            continue;
+        }
         let done = at(name, name, &root.join(place), MountFlags::empty(), options);
         if *must {
             done?;
         }
     }
     Ok(())
+}
+
+fn has_something(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// What a root of its own needs besides: /run, with perflab in it.

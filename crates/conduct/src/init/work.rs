@@ -76,7 +76,12 @@ fn piped(command: &Command, line: &Line) -> Result<Said, InitError> {
     surroundings(&mut process, command);
     process.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     line.say(&Said::Ready);
-    let mut child = started(&mut process, program)?;
+    let mut child = process.spawn().map_err(|source| match is_hidden(program, &command.directory) {
+        true if source.kind() == io::ErrorKind::NotFound => {
+            InitError::Hidden { what: program.clone(), source }
+        }
+        _ => InitError::refused("start", program)(source),
+    })?;
     if let (Some(input), Ok(ear)) = (child.stdin.take(), line.ear()) {
         // Not waited for: input may never end.
         thread::spawn(move || feed(ear, input));
@@ -86,6 +91,11 @@ fn piped(command: &Command, line: &Line) -> Result<Said, InitError> {
     let ended = reap::until_gone(child.id());
     last_words(&[output, errors]);
     Ok(ended)
+}
+
+/// Whether a program is named by a path in the host's /tmp, which no guest has.
+fn is_hidden(program: &str, directory: &Path) -> bool {
+    program.contains('/') && directory.join(program).starts_with("/tmp")
 }
 
 /// How long a command's background processes may go on printing after it has ended.

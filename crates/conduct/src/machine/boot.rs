@@ -146,11 +146,16 @@ fn start(
     let (qemu, control) = match begun {
         Ok(begun) => begun,
         Err(error) => {
+            let gave_up = |server: &mut Child| matches!(server.try_wait(), Ok(Some(_)));
+            let share = server.as_mut().is_some_and(gave_up).then(|| MachineError::NoShare {
+                name: machine.name.clone(),
+                reason: format!("virtiofsd ended: {}", words(&log("virtiofsd.log"), 3).trim()),
+            });
             if let Some(server) = &mut server {
                 let _ = server.kill();
                 let _ = server.wait();
             }
-            return Err(error);
+            return Err(share.unwrap_or(error));
         }
     };
     let note = note(machine, chosen, &folder, qemu.id(), &console, around.stays);
@@ -180,6 +185,7 @@ fn note(machine: &Machine, chosen: &Chosen, folder: &TempDir, pid: u32, console:
         memory: machine.memory,
         console: console.into(),
         stays,
+        logs: None,
     }
 }
 
@@ -375,7 +381,10 @@ fn heard(control: &UnixStream) -> bool {
 pub fn words(log: &Path, lines: usize) -> String {
     let tail = read_end(log, LAST_WORDS);
     let text = String::from_utf8_lossy(&tail);
-    let shown = |line: &str| format!("  {}", inert(line.trim_end_matches('\r')));
+    let shown = |line: &str| {
+        let line = inert(line.trim_end_matches('\r'));
+        format!("  {}", line.chars().take(WIDEST).collect::<String>())
+    };
     let all: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let first = all.len().saturating_sub(lines);
     let (before, last) = all.split_at(first);
@@ -386,6 +395,8 @@ pub fn words(log: &Path, lines: usize) -> String {
 
 /// What stands for an empty log.
 const NOTHING: &str = "  (nothing)";
+/// Characters of a line that are shown.
+const WIDEST: usize = 300;
 /// Bytes of a log that may hold its last words.
 const LAST_WORDS: usize = 16 << 10;
 

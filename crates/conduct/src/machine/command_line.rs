@@ -133,7 +133,7 @@ fn kernel_words(machine: &Machine, accelerator: Accelerator) -> String {
 }
 
 fn ports(line: &mut Line, places: &Places<'_>) {
-    let socket = |name: &str| places.private.join(name).display().to_string();
+    let socket = |name: &str| comma(&places.private.join(name).display().to_string());
     line.add("-chardev", format!("file,id=console,path={}", comma(&places.console.display().to_string())));
     line.add("-serial", "chardev:console");
     line.add("-qmp", format!("unix:{},server=on,wait=off", socket("qmp")));

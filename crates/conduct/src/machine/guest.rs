@@ -101,12 +101,19 @@ impl Guest {
         Ok(self)
     }
 
-    /// Leaves it running: `perflab vm list` shows it, `perflab vm stop` ends it.
-    pub fn leave(mut self) -> Note {
+    /// Leaves it running: `perflab vm list` shows it, `perflab vm stop` ends it, with the folder `logs`.
+    ///
+    /// # Errors
+    /// What is to go with it cannot be noted; it is ended.
+    pub fn leave(mut self, logs: Option<PathBuf>) -> Result<Note, MachineError> {
+        self.note.logs = logs;
+        if let Some(folder) = &self.folder {
+            super::running::write(folder.path(), &self.note)?;
+        }
         if let Some(folder) = self.folder.take() {
             let _ = folder.keep();
         }
-        self.note.clone()
+        Ok(self.note.clone())
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
@@ -96,10 +96,12 @@ fn all_read_only() -> io::Result<()> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let mounts = std::fs::read_to_string("/proc/self/mounts")?;
     for place in mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(unescaped) {
-        let locked = mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, c"");
-        // A mount below another one cannot be reached, by nobody.
-        if place == "/" {
-            locked?;
+        let refused = mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, c"").err();
+        // A mount below another one cannot be reached, by nobody: what counts is what is found at its place.
+        let writable = statvfs(&*place).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));
+        if writable {
+            let why = refused.map_or_else(String::new, |errno| format!(": {errno}"));
+            return Err(io::Error::other(format!("{place} cannot be made read-only for the guest{why}")));
         }
     }
     Ok(())

@@ -34,6 +34,9 @@ pub struct Note {
     pub console: PathBuf,
     /// Whether it stays when the perflab that started it ends.
     pub stays: bool,
+    /// The folder of its logs, where that goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<PathBuf>,
 }
 
 /// Where the folders of guests are: `$XDG_RUNTIME_DIR/perflab`, else `/run/perflab` for root, and a folder of the user's own under
@@ -95,6 +98,9 @@ fn forget(folder: &Path) {
         .and_then(|found| found.modified())
         .map(|made| made.elapsed().unwrap_or_default());
     if age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok() {
+        if let Some(logs) = note(folder).and_then(|note| note.logs) {
+            let _ = fs::remove_dir_all(logs);
+        }
         // Left over, it is found again by the next list.
         let _ = fs::remove_dir_all(folder);
     }
@@ -143,6 +149,10 @@ pub fn stop(note: &Note) -> Result<(), MachineError> {
     let begun = Instant::now();
     while answers(&folder) && begun.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(5));
+    }
+    if let Some(logs) = &note.logs {
+        // Gone already is fine.
+        let _ = fs::remove_dir_all(logs);
     }
     // The perflab that holds it removes it itself.
     if claim(&folder).is_ok() {

@@ -3,17 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use perflab_model::Bytes;
-use perflab_model::study::{AcceleratorUse, ChannelUse, DiskUse, NodeUse, TargetUse};
-use tempfile::TempDir;
-
 use super::{Place, Started};
 use crate::init::Work;
 use crate::kernel;
+use crate::leftovers::TemporaryFolder;
 use crate::machine::boot::Surroundings;
 use crate::machine::console::read_end;
 use crate::machine::{Disk, Guest, Machine, MachineError, Node, RootKind, Wish, boot};
 use crate::{Host, Stop};
+use perflab_model::Bytes;
+use perflab_model::study::{AcceleratorUse, ChannelUse, DiskUse, NodeUse, TargetUse};
 
 /// What is kept of a console, in bytes of its end.
 const MOST: usize = 256 << 10;
@@ -24,7 +23,7 @@ struct Running {
     guest: Option<Guest>,
     /// What it boots, and how its code is run: the first line of what is kept of it.
     how: String,
-    _logs: TempDir,
+    _logs: TemporaryFolder,
 }
 
 impl Place for Running {
@@ -37,21 +36,26 @@ impl Place for Running {
     }
 }
 
-/// Boots a guest whose work is to take orders.
+/// Boots a guest whose work is to take orders. The console's log of one that did not come is kept in `logs`, as its error says.
 pub(super) fn start(
     name: &str,
     target: &TargetUse,
     host: &Host,
     stop: &Stop,
+    logs: TemporaryFolder,
 ) -> Result<Started, MachineError> {
-    let logs = tempfile::Builder::new()
-        .prefix("perflab-guest-")
-        .tempdir()
-        .map_err(MachineError::file("the temporary directory"))?;
     let machine = described(name, target)?;
     let around =
         Surroundings { perflab: &host.perflab, logs: logs.path(), work: Work::Agent, stays: false, stop };
-    let guest = boot(&machine, &around)?;
+    let guest = match boot(&machine, &around) {
+        Ok(guest) => guest,
+        Err(error) => {
+            if error.names_console() {
+                logs.keep();
+            }
+            return Err(error);
+        }
+    };
     let channel = guest.channel().map_err(MachineError::file("the agent's socket"))?;
     let chosen = guest.chosen();
     let how = format!("perflab: {}, run by {} ({})", guest.note().kernel, chosen.accelerator, chosen.because);

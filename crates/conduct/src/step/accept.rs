@@ -69,6 +69,8 @@ impl Ear<'_> {
             What::Output { slot: None, name, text } => {
                 pass(What::Output { slot: None, name: label(&name), text: inert(&text) })
             }
+            What::Gap(_) if !mate.may_gap() => Verdict::Drop,
+            What::SettingApplied { .. } | What::SettingUndone { .. } if !mate.may_change() => Verdict::Drop,
             What::SeriesOpened(_) | What::Rows { .. } | What::Changed { .. } | What::Gap(_) => {
                 pass(self.series(mate, event.what)?)
             }
@@ -209,8 +211,8 @@ fn inert_outcome(outcome: perflab_model::Outcome) -> perflab_model::Outcome {
     }
 }
 
-/// A warning, or advice: never longer than what somebody reads.
-fn sentence(text: &str) -> String {
+/// A warning, advice or a reason: never longer than what somebody reads.
+pub(super) fn sentence(text: &str) -> String {
     inert(text).chars().take(SENTENCE).collect()
 }
 

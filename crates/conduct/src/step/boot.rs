@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 
 use perflab_model::event::{Doing, Phase, Standing};
+use perflab_model::study::OnLost;
 use perflab_model::{Event, Nanos, Slot, What};
 use perflab_observe::monotonic_now;
 
-use super::accept::{Ear, Verdict, inert_hello};
+use super::accept::{Ear, Verdict, inert_hello, sentence};
 use super::course::Course;
 use super::crew::Crew;
 use super::mate::Mate;
@@ -35,6 +36,11 @@ const AGAIN: Nanos = Nanos(2_000_000_000);
 const LEAD: Nanos = Nanos(4_000_000);
 /// and for each further target, which may have to share a CPU with the others.
 const LEAD_EACH: Nanos = Nanos(1_000_000);
+
+/// How long a silent target is waited for once a wish to stop is there: its settings are undone when its stream ends.
+const PATIENCE: Nanos = Nanos(5_000_000_000);
+/// Reasons of a target that refuses a run which are told.
+const REASONS: usize = 20;
 
 /// What a target may tell before the run begins, in bytes of memory: it is held until then.
 const EARLY: usize = 16 << 20;
@@ -71,7 +77,8 @@ impl<'c, 'a> Boot<'c, 'a> {
     ) -> Result<Self, ConductError> {
         let manifest = course.manifest;
         course.weft.anew();
-        let mut crew = Crew::start(&manifest.study, course.host, course.stop, &|all| course.standing(all))?;
+        let (mut crew, failed) =
+            Crew::start(&manifest.study, course.host, course.stop, &|all| course.standing(all))?;
         crew.all_do(Doing::Prepares);
         let count = crew.mates.len();
         let ahead = slots.iter().copied().collect();
@@ -85,23 +92,53 @@ impl<'c, 'a> Boot<'c, 'a> {
         let shown = Shown::default();
         let mut boot =
             Boot { course, crew, barrier, open: None, ahead, refused: Vec::new(), last, over: false, shown };
+        boot.go_on_without(failed)?;
         boot.greet()?;
         Ok(boot)
+    }
+
+    /// Those that could not be started end the run, unless the study says that the others go on.
+    fn go_on_without(&mut self, failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
+        let nobody = failed.len() == self.crew.mates.len();
+        for (target, error) in failed {
+            match error {
+                ConductError::Target { reason, .. } if !nobody && self.goes_on() => {
+                    // What its console said is behind the first line.
+                    let (line, words) = reason.split_once('\n').unwrap_or((&reason, ""));
+                    self.bury(target, &inert(line.trim_end_matches(':')))?;
+                    self.course.words(target, words.to_owned())?;
+                }
+                error => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the loss of a target is no reason to end the run.
+    fn goes_on(&self) -> bool {
+        self.course.manifest.study.run.on_lost_target == OnLost::Continue && !self.course.stop.asked()
     }
 
     /// Waits until everybody has said hello.
     fn greet(&mut self) -> Result<(), ConductError> {
         let deadline = Nanos(monotonic_now().0 + FIRST.0);
-        while let Some(silent) = self.crew.mates.iter().position(|mate| mate.hello.is_none()) {
+        let is_silent = |mate: &Mate| mate.hello.is_none() && mate.lost.is_none();
+        while let Some(silent) = self.crew.mates.iter().position(is_silent) {
             let now = monotonic_now();
-            if now > deadline || self.course.stop.asked() {
-                return Err(self.unheard(silent, format!("no greeting within {FIRST}")));
+            if self.course.stop.asked() {
+                let target = self.name(silent);
+                return Err(ConductError::Target { target, reason: "stopped before it had greeted".into() });
+            }
+            if now > deadline {
+                self.unheard(silent, format!("no greeting within {FIRST}"))?;
+                continue;
             }
             for heard in self.hear(Nanos(now.0 + TICK.0).min(deadline))? {
                 match (heard.said, self.crew.mates.get_mut(heard.link)) {
+                    (_, Some(mate)) if mate.lost.is_some() => {}
                     (Ok(Report::Hello(hello)), Some(mate)) => mate.hello = Some(inert_hello(hello)),
-                    (Err(reason), _) => return Err(self.unheard(heard.link, reason)),
-                    _ => return Err(self.unheard(heard.link, "it said something before hello".into())),
+                    (Err(reason), _) => self.unheard(heard.link, reason)?,
+                    _ => self.unheard(heard.link, "it said something before hello".into())?,
                 }
             }
         }
@@ -109,18 +146,25 @@ impl<'c, 'a> Boot<'c, 'a> {
         self.synchronise(&all)
     }
 
-    /// A target that never came to be one.
-    fn unheard(&mut self, target: usize, reason: String) -> ConductError {
+    /// A target that never came to be one ends the run, unless the study says that the others go on.
+    fn unheard(&mut self, target: usize, reason: String) -> Result<(), ConductError> {
+        let is_left = |(other, mate): (usize, &Mate)| other != target && mate.lost.is_none();
+        if self.goes_on() && self.crew.mates.iter().enumerate().any(is_left) {
+            return self.bury(target, &inert(&reason));
+        }
         let words = self.crew.bury(target, &reason);
-        let name = self.crew.mates.get(target).map(|mate| mate.name.clone()).unwrap_or_default();
         let last: Vec<&str> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-        let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+        let said = last.into_iter().rev().map(sentence).collect::<Vec<_>>().join(" | ");
         let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
-        ConductError::Target { target: name, reason: inert(&reason) }
+        Err(ConductError::Target { target: self.name(target), reason: inert(&reason) })
     }
 
     /// Goes through all stages.
     pub(super) fn run(mut self) -> Result<(), ConductError> {
+        let is_lost = |(target, mate): (usize, &Mate)| mate.lost.is_some().then_some(target);
+        for target in self.crew.mates.iter().enumerate().filter_map(is_lost).collect::<Vec<_>>() {
+            self.take(Input::Lost(target))?;
+        }
         self.take(Input::Time)?;
         let mut asked_to_stop = false;
         while !self.over {
@@ -165,6 +209,7 @@ impl<'c, 'a> Boot<'c, 'a> {
 
     fn give_up_the_silent(&mut self) -> Result<(), ConductError> {
         let (now, limit) = (monotonic_now(), self.course.manifest.study.run.lost_after.0);
+        let limit = if self.course.stop.asked() { limit.min(PATIENCE) } else { limit };
         for target in 0..self.crew.mates.len() {
             let silent = self.crew.mates.get(target).map_or(Nanos(0), |mate| mate.silent(now));
             if silent > limit {
@@ -192,13 +237,20 @@ impl<'c, 'a> Boot<'c, 'a> {
     }
 
     fn refused(&mut self, target: usize, reasons: Vec<String>) -> Result<(), ConductError> {
-        let name = self.crew.mates.get(target).map_or("", |mate| &mate.name);
-        let refusal =
-            |reason: &String| Refusal { what: format!("{name}: {}", inert(reason)), hint: String::new() };
-        if !self.course.has_begun() {
-            self.refused.extend(reasons.iter().map(refusal));
+        let name = self.name(target);
+        let is_guest = self.crew.mates.get(target).is_some_and(|mate| mate.kind == "vm");
+        let mut told: Vec<String> = reasons.iter().take(REASONS).map(|reason| sentence(reason)).collect();
+        if reasons.len() > REASONS {
+            told.push(format!("and {} further reasons", reasons.len() - REASONS));
         }
-        self.lose(target, reasons.join("; "))
+        if is_guest && told.iter().any(|reason| reason.contains("/tmp/")) {
+            told.push("a guest has a /tmp of its own: what lies in this host's is not there".into());
+        }
+        let refusal = |reason: &String| Refusal { what: format!("{name}: {reason}"), hint: String::new() };
+        if !self.course.has_begun() {
+            self.refused.extend(told.iter().map(refusal));
+        }
+        self.lose(target, told.join("; "))
     }
 
     fn told(&mut self, target: usize, event: Event) -> Result<(), ConductError> {
@@ -262,7 +314,11 @@ impl<'c, 'a> Boot<'c, 'a> {
         let panicked = find_panic(&words)
             .filter(|_| is_guest)
             .map(|line| format!("the guest's kernel panicked: {line}"));
-        let reason = panicked.as_deref().unwrap_or(reason);
+        // What an agent complained of last; a console's last line is any.
+        let said = words.lines().rev().find(|line| !is_guest && !line.trim().is_empty());
+        let said = said.map(|line| format!("{reason}; it last said: {}", sentence(line.trim())));
+        let reason = panicked.or(said).unwrap_or_else(|| reason.to_owned());
+        let reason = reason.as_str();
         if let Some(open) = &mut self.open {
             open.lose(target, reason);
         }
@@ -375,7 +431,12 @@ impl<'c, 'a> Boot<'c, 'a> {
     fn begin_course(&mut self) -> Result<(), ConductError> {
         let now = monotonic_now();
         if !self.course.has_begun() {
-            if let Some(lost) = self.crew.mates.iter().find(|mate| mate.lost.is_some()) {
+            if !self.refused.is_empty() {
+                return Err(ConductError::Refused(std::mem::take(&mut self.refused)));
+            }
+            let lost: Vec<&Mate> = self.crew.mates.iter().filter(|mate| mate.lost.is_some()).collect();
+            let too_many = !self.goes_on() || lost.len() == self.crew.mates.len();
+            if let Some(lost) = lost.first().filter(|_| too_many) {
                 let reason = lost.lost.clone().unwrap_or_default();
                 return Err(ConductError::Target { target: lost.name.clone(), reason });
             }
@@ -422,10 +483,7 @@ impl<'c, 'a> Boot<'c, 'a> {
             self.say_dropped(target)?;
             self.course.words(target, words)?;
         }
-        if self.refused.is_empty() {
-            return self.begin_course();
-        }
-        Err(ConductError::Refused(std::mem::take(&mut self.refused)))
+        self.begin_course()
     }
 }
 

@@ -48,13 +48,14 @@ fn starting(name: &str) -> Standing {
 }
 
 impl Crew {
-    /// Starts every target of the study, all at the same time; `show` is told whenever one more is there.
+    /// Starts every target of the study, all at the same time; `show` is told whenever one more is there. Also gives those that
+    /// could not be started, with the reason: each has its place among the mates.
     pub(super) fn start(
         study: &Study,
         host: &Host,
         stop: &Stop,
         show: &dyn Fn(Vec<Standing>) -> Result<(), ConductError>,
-    ) -> Result<Self, ConductError> {
+    ) -> Result<(Self, Vec<(usize, ConductError)>), ConductError> {
         let names = names(study);
         let (done, started) = channel();
         let mut all: Vec<(usize, Result<Started, ConductError>)> = Vec::new();
@@ -83,12 +84,22 @@ impl Crew {
             mates: Vec::new(),
             backlog: VecDeque::new(),
         };
-        for ((name, target), (_, started)) in names.into_iter().zip(all) {
-            let started = started?;
-            crew.hub.add(started.channel).map_err(|source| ConductError::Speak { source })?;
-            crew.mates.push(Mate::new(name, target.kind.to_string(), started.place));
+        let mut failed = Vec::new();
+        for ((name, target), (index, started)) in names.into_iter().zip(all) {
+            let place = match started {
+                Ok(started) => {
+                    crew.hub.add(started.channel).map_err(|source| ConductError::Speak { source })?;
+                    Some(started.place)
+                }
+                Err(error) => {
+                    crew.hub.add_nobody();
+                    failed.push((index, error));
+                    None
+                }
+            };
+            crew.mates.push(Mate::new(name, target.kind.to_string(), place));
         }
-        Ok(crew)
+        Ok((crew, failed))
     }
 
     /// Notes what these targets are doing.

@@ -18,6 +18,10 @@ const EVERY: Nanos = Nanos(1_000_000_000);
 pub(super) const WARNINGS: u64 = 100;
 /// What it may print outside of iterations, in bytes; the rest is counted.
 pub(super) const PRINTED: u64 = 4 << 20;
+/// Gaps of its monitors that are passed on,
+pub(super) const GAPS: u64 = 1_000;
+/// and settings that it brought about or put back: as many as a run of many thousand iterations has.
+pub(super) const CHANGES: u64 = 100_000;
 
 /// A target.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub(super) struct Mate {
     pub(super) lost: Option<String>,
     warnings: u64,
     printed: u64,
+    gaps: u64,
+    changes: u64,
     /// What it told before the run began, in bytes of memory.
     pub(super) early: usize,
     /// The last question for the time: its number, when it was sent, whether it was answered.
@@ -50,11 +56,12 @@ struct Question {
 }
 
 impl Mate {
-    pub(super) fn new(name: String, kind: String, place: Box<dyn Place>) -> Self {
+    /// `place` is missing of one that could not be started.
+    pub(super) fn new(name: String, kind: String, place: Option<Box<dyn Place>>) -> Self {
         Mate {
             name,
             kind,
-            place: Some(place),
+            place,
             hello: None,
             facts: Facts::default(),
             offset: Offset::default(),
@@ -62,6 +69,8 @@ impl Mate {
             lost: None,
             warnings: 0,
             printed: 0,
+            gaps: 0,
+            changes: 0,
             early: 0,
             asked: None,
             longest: Nanos(0),
@@ -88,16 +97,32 @@ impl Mate {
         self.printed <= PRINTED
     }
 
+    /// Counts a gap of a monitor; says whether it is passed on.
+    pub(super) fn may_gap(&mut self) -> bool {
+        self.gaps += 1;
+        self.gaps <= GAPS
+    }
+
+    /// Counts a setting that it brought about or put back; says whether it is passed on.
+    pub(super) fn may_change(&mut self) -> bool {
+        self.changes += 1;
+        self.changes <= CHANGES
+    }
+
     /// What was dropped of what it said, in a sentence of its own; asked once, at its end.
     pub(super) fn dropped(&self) -> Option<String> {
-        let warnings = self.warnings.saturating_sub(WARNINGS);
-        let said = match (warnings, self.printed > PRINTED) {
-            (0, false) => return None,
-            (0, true) => "some of what it printed outside of iterations".to_owned(),
-            (count, false) => format!("{count} further warnings"),
-            (count, true) => format!("{count} further warnings and some of what it printed"),
-        };
-        Some(format!("{}: {said} were dropped, for there were too many", self.name))
+        let counted = [
+            (self.warnings.saturating_sub(WARNINGS), "further warnings"),
+            (self.gaps.saturating_sub(GAPS), "further gaps"),
+            (self.changes.saturating_sub(CHANGES), "further changes of settings"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let mut said: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+        if self.printed > PRINTED {
+            said.push("some of what it printed outside of iterations".into());
+        }
+        let said = said.join(", ");
+        (!said.is_empty()).then(|| format!("{}: {said} were dropped, for there were too many", self.name))
     }
 
     /// For those who watch.

@@ -20,8 +20,11 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
     if let [first, second] = &wanted.by[..] {
         return two_factors(context, wanted, [first, second]);
     }
-    let comparison = comparison(context, wanted)?;
+    let (comparison, sides) = comparison(context, wanted)?;
     context.write(&text(context, wanted, &comparison, &statistics)?)?;
+    if wanted.style == StyleName::Perflab && wanted.monitor.is_none() {
+        evenness(&sides).iter().for_each(|line| context.say(line));
+    }
     let found = gate.as_ref().map(|gate| comparison.violations(gate).len()).unwrap_or_default();
     if found > 0 {
         stderr_line!("perflab: --fail-if {}: {found} found", wanted.fail_if.as_deref().unwrap_or_default());
@@ -37,6 +40,24 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
         0 => Exit::Fine,
         _ => Exit::Regression,
     })
+}
+
+/// Lines about how evenly targets were served that are said of a comparison.
+const EVENNESS: usize = 12;
+
+/// How evenly the targets of each side were served.
+fn evenness(sides: &[Side]) -> Vec<String> {
+    let of = |side: &Side| {
+        let lines = side.runs.iter().flat_map(table::targets::evenness);
+        lines.map(|line| format!("{}: {line}", side.name)).collect::<Vec<_>>()
+    };
+    let mut lines: Vec<String> = sides.iter().flat_map(of).collect();
+    let more = lines.len().saturating_sub(EVENNESS);
+    lines.truncate(EVENNESS);
+    if more > 0 {
+        lines.push(format!("{more} further: `perflab show RUN --targets`"));
+    }
+    lines
 }
 
 fn text(
@@ -121,17 +142,22 @@ fn side_of(
     }
 }
 
-fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Comparison> {
+/// The comparison, and its sides.
+fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<(Comparison, Vec<Side>)> {
     let options = Options { noise: super::aa::stored(context)?, ..options(wanted)? };
     match &wanted.by[..] {
-        [factor] => Ok(compare_by_factor(&one_side(context, wanted)?, factor, &options)?),
+        [factor] => {
+            let side = one_side(context, wanted)?;
+            Ok((compare_by_factor(&side, factor, &options)?, vec![side]))
+        }
         [] => {
             let archive = context.archive()?;
             let names = baseline_first(wanted);
             let sides = sides::several(&names, |run| side_of(&archive, run, wanted))?;
             match sides.split_first() {
                 Some((baseline, candidates)) if !candidates.is_empty() => {
-                    Ok(compare(baseline, candidates, &options)?)
+                    let found = compare(baseline, candidates, &options)?;
+                    Ok((found, sides))
                 }
                 _ => Err(Usage::new(
                     "there is nothing to compare one run with",

@@ -1,13 +1,12 @@
 //! `perflab show RUN`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
-use perflab_analyze::together;
 use perflab_archive::RunDir;
 use perflab_model::series::Gap;
-use perflab_model::{Case, Manifest, Nanos, Outcome, RunRecord, Sample};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_model::{Case, Iteration, Manifest, Nanos, Outcome, RunRecord};
+use perflab_present::table::{Cell, Column, Grid, targets};
 
 use super::runs::date;
 use crate::arguments;
@@ -25,7 +24,7 @@ pub fn run(context: &Context, wanted: &arguments::Show) -> anyhow::Result<Exit> 
     } else if wanted.facts {
         context.print(&super::laboratory::facts_grid(&run.manifest()?.facts))?;
     } else if wanted.targets {
-        context.print(&fairness(&run.record()?))?;
+        context.print(&targets::fairness(&run.record()?))?;
     } else {
         print(context, &run)?;
     }
@@ -38,19 +37,22 @@ pub fn print(context: &Context, run: &RunDir) -> anyhow::Result<()> {
     for line in summary(run, &record) {
         context.say(line);
     }
-    context.print(&medians(&record))
+    context.print(&targets::medians(&record))
 }
 
 fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
     let manifest = &record.manifest;
     let label = manifest.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
-    let failed = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).count();
-    let ended: BTreeSet<u32> = record.iterations.iter().map(|one| one.slot).collect();
-    let ended = ended.len();
+    let failed: Vec<&Iteration> = record.iterations.iter().filter(|one| one.outcome != Outcome::Ok).collect();
+    // One of several targets ends for each of them.
+    let slots =
+        |all: &mut dyn Iterator<Item = &Iteration>| all.map(|one| one.slot).collect::<BTreeSet<_>>().len();
+    let ended = slots(&mut record.iterations.iter());
+    let failed_slots = slots(&mut failed.iter().copied());
     let mut lines = vec![
         format!("{}{label}: {}", run.short(), manifest.study.title),
         format!(
-            "begun {}, {}: {} of {} iterations ended, {failed} failed; {} order, seed {}",
+            "begun {}, {}: {} of {} iterations ended, {failed_slots} failed; {} order, seed {}",
             date(begun(manifest)),
             manifest.status,
             ended,
@@ -60,11 +62,18 @@ fn summary(run: &RunDir, record: &RunRecord) -> Vec<String> {
         ),
         own_cost(manifest),
     ];
-    lines.extend(in_step(record));
+    if !failed.is_empty() && record.iterations.iter().any(|one| one.target.is_some()) {
+        lines.push(format!("counted in each target: {} of {} failed", failed.len(), record.iterations.len()));
+    }
+    lines.extend(targets::punctuality(record));
+    lines.extend(targets::evenness(record));
     lines.extend(gaps(&record.gaps));
     lines.extend(record.warnings.iter().map(|one| format!("warning: {}; {}", one.message, one.advice)));
     lines
 }
+
+/// Reasons of gaps that are shown.
+const GAPS_SHOWN: usize = 20;
 
 /// What monitors did not record: a line for each reason, however often it came.
 fn gaps(all: &[Gap]) -> Vec<String> {
@@ -84,7 +93,12 @@ fn gaps(all: &[Gap]) -> Vec<String> {
     let line = |((monitor, reason), gaps): ((&str, &str), Vec<&Gap>)| {
         format!("gap: monitor {monitor}: {reason}{}", often(&gaps))
     };
-    reasons.into_iter().map(line).collect()
+    let more = reasons.len().saturating_sub(GAPS_SHOWN);
+    let mut lines: Vec<String> = reasons.into_iter().take(GAPS_SHOWN).map(line).collect();
+    if more > 0 {
+        lines.push(format!("gap: for {more} further reasons (all of them: journal.jsonl)"));
+    }
+    lines
 }
 
 fn begun(manifest: &Manifest) -> jiff::Timestamp {
@@ -99,78 +113,6 @@ pub fn own_cost(manifest: &Manifest) -> String {
         "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",
         own.cpu, own.monitors_cpu, own.ticks, own.late_ticks, own.lost_ticks
     )
-}
-
-/// How punctual the targets were, in a line.
-fn in_step(record: &RunRecord) -> Option<String> {
-    let skew = together::skew(record)?;
-    let targets = &record.manifest.targets;
-    let bound = targets.iter().map(|target| target.clock.bound).max().unwrap_or_default();
-    Some(format!(
-        "{} targets in step: they began within {} of one another in the middle one of {} iterations, {} at the most; \
-         their clocks were known to {bound} at the beginning",
-        targets.len(),
-        skew.middle,
-        skew.iterations,
-        skew.largest,
-    ))
-}
-
-/// How evenly the targets of each case were served.
-fn fairness(record: &RunRecord) -> Grid {
-    let left = ["case", "metric"].map(Column::left);
-    let right = ["targets", "n", "largest/smallest", "Jain's index", "median of each"].map(Column::right);
-    let mut grid = Grid::new(left.into_iter().chain(right));
-    for one in together::fairness(record, 0.95) {
-        let medians: Vec<String> = one.medians.iter().map(|value| format!("{value:.4}")).collect();
-        grid.add([
-            one.case.as_str().into(),
-            one.metric.as_str().into(),
-            (one.targets as u64).into(),
-            (one.iterations as u64).into(),
-            with_interval(&one.spread).as_str().into(),
-            with_interval(&one.jain).as_str().into(),
-            medians.join(" ").as_str().into(),
-        ]);
-    }
-    grid
-}
-
-fn with_interval(estimate: &perflab_stats::Estimate) -> String {
-    match &estimate.interval {
-        Some(interval) => format!("{:.3} [{:.3}, {:.3}]", estimate.value, interval.low, interval.high),
-        None => format!("{:.3}", estimate.value),
-    }
-}
-
-fn medians(record: &RunRecord) -> Grid {
-    let mut grid = Grid::new(
-        ["case", "metric"]
-            .map(Column::left)
-            .into_iter()
-            .chain(["median", "min", "max", "n"].map(Column::right)),
-    );
-    let mut groups: BTreeMap<(u32, bool, &str), Vec<&Sample>> = BTreeMap::new();
-    for sample in &record.samples {
-        groups.entry((sample.case, !sample.primary, &sample.metric)).or_default().push(sample);
-    }
-    for ((case, _, metric), samples) in groups {
-        let mut values: Vec<f64> = samples.iter().map(|sample| sample.value).collect();
-        values.sort_by(f64::total_cmp);
-        let unit = samples.first().map(|sample| sample.unit.0.clone()).unwrap_or_default();
-        let show =
-            |value: Option<f64>| value.map_or_else(Cell::missing, |value| Cell::quantity(value, &unit));
-        let label = record.manifest.plan.case(case).map(Case::label).unwrap_or_default();
-        grid.add([
-            label.as_str().into(),
-            metric.into(),
-            show(perflab_stats::median(&values).ok()),
-            show(values.first().copied()),
-            show(values.last().copied()),
-            (values.len() as u64).into(),
-        ]);
-    }
-    grid
 }
 
 fn iterations(record: &RunRecord) -> Grid {
@@ -213,7 +155,7 @@ fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
         }
     }
     // What made it fail may stand on a console: a panic, or a program that was killed.
-    let mine = |one: &perflab_model::Iteration| one.slot == slot && one.outcome != Outcome::Ok;
+    let mine = |one: &Iteration| one.slot == slot && one.outcome != Outcome::Ok;
     if run.record()?.iterations.iter().any(mine)
         && let Some(text) = run.output(None, "agent")?
     {
@@ -246,5 +188,8 @@ mod tests {
         assert_eq!(gaps(&all), lines);
         assert_eq!(gaps(&all[1..2]), ["gap: monitor b: late"]);
         assert_eq!(gaps(&all[..1]), ["gap: monitor a: late (1.0 s)"]);
+        let many: Vec<Gap> = (0..30).map(|n| Gap { reason: n.to_string(), ..gap("a", n, None) }).collect();
+        assert_eq!(gaps(&many).len(), 21);
+        assert!(gaps(&many)[20].contains("10 further"), "{:?}", gaps(&many));
     }
 }

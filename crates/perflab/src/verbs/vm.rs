@@ -4,13 +4,16 @@ mod console;
 mod machine;
 mod stream;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use perflab_conduct::Stop;
 use perflab_conduct::init::{Command, Work};
+use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_conduct::machine::boot::Surroundings;
 use perflab_conduct::machine::{Guest, Machine, MachineError, RootKind, boot, launch, running};
+use perflab_observe::own_directories;
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::vm::{self, Boot, VmVerb};
@@ -79,17 +82,22 @@ fn shell(context: &Context, guest: &str) -> anyhow::Result<Exit> {
 
 fn boot_one(context: &Context, wanted: &Boot) -> anyhow::Result<ExitCode> {
     let machine = machine::described(wanted)?;
-    let logs = Logs::new(wanted)?;
+    let logs = Logs::new(context, wanted)?;
     let work = work(wanted, &machine);
     let stop = super::run::stop_on_interrupt()?;
     let perflab = std::env::current_exe()?;
     let around = Surroundings { perflab: &perflab, logs: logs.path(), work, stays: wanted.stay, stop: &stop };
     say(context, &machine)?;
+    if matches!(machine.root, RootKind::Host) && names_tmp(wanted) {
+        context.say("the guest has a /tmp of its own: what lies in this host's is not there");
+    }
     let begun = std::time::Instant::now();
     let guest = match boot(&machine, &around) {
         Ok(guest) => guest,
         Err(error) => {
-            logs.keep(context);
+            if !stop.asked() {
+                logs.keep(context);
+            }
             return Err(error.into());
         }
     };
@@ -105,8 +113,7 @@ fn carry_out(
     logs: Logs,
 ) -> anyhow::Result<ExitCode> {
     if wanted.stay {
-        logs.keep(context);
-        let note = guest.leave();
+        let note = guest.leave(logs.keep(context))?;
         context.write(&note.id)?;
         context.say(format!(
             "`perflab vm shell {0}` opens a shell in it, `perflab vm stop {0}` ends it",
@@ -120,10 +127,17 @@ fn carry_out(
         return Ok(Exit::Fine.into());
     }
     let ended = stream::pass_through(&guest, stop);
-    if ended.is_err() {
+    if ended.is_err() && !stop.asked() {
         logs.keep(context);
     }
     ended
+}
+
+/// Whether the command is given something of the host's /tmp, or starts there.
+fn names_tmp(wanted: &Boot) -> bool {
+    let here = std::env::current_dir().unwrap_or_default();
+    let inside = |path: &Path| path.starts_with("/tmp") && path.exists();
+    inside(&here) || wanted.command.iter().any(|word| inside(Path::new(word)))
 }
 
 fn say(context: &Context, machine: &Machine) -> Result<(), MachineError> {
@@ -153,29 +167,36 @@ fn work(wanted: &Boot, machine: &Machine) -> Work {
 
 /// Where logs go: where the user said, else a temporary folder that stays only where it is of use.
 enum Logs {
-    Given(std::path::PathBuf),
-    Temporary(tempfile::TempDir),
+    Given(PathBuf),
+    Temporary(TemporaryFolder),
 }
 
 impl Logs {
-    fn new(wanted: &Boot) -> anyhow::Result<Logs> {
+    fn new(context: &Context, wanted: &Boot) -> anyhow::Result<Logs> {
         if let Some(path) = &wanted.logs {
             return Ok(Logs::Given(path.clone()));
         }
-        let folder = tempfile::Builder::new().prefix("perflab-vm-").tempdir();
+        let boot = perflab_observe::boot_id(&context.root);
+        let folder = TemporaryFolder::make(&own_directories::state(), &boot);
         Ok(Logs::Temporary(folder.context("cannot make a folder for the console's log")?))
     }
 
-    fn path(&self) -> &std::path::Path {
+    fn path(&self) -> &Path {
         match self {
             Logs::Given(path) => path,
             Logs::Temporary(folder) => folder.path(),
         }
     }
 
-    fn keep(self, context: &Context) {
-        if let Logs::Temporary(folder) = self {
-            context.say(format!("the guest's logs are in {}", folder.keep().display()));
+    /// Keeps a temporary folder, unless nothing is in it, and says where it is.
+    fn keep(self, context: &Context) -> Option<PathBuf> {
+        let Logs::Temporary(folder) = self else { return None };
+        let has_something = |path: &Path| path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        if !has_something(folder.path()) {
+            return None;
         }
+        let path = folder.keep();
+        context.say(format!("the guest's logs are in {}", path.display()));
+        Some(path)
     }
 }

@@ -133,6 +133,44 @@ fn three_agents_do_every_iteration_at_one_instant_and_tell_it_on_one_axis() {
 }
 
 #[test]
+fn the_terminal_says_how_evenly_targets_were_served_and_how_well_their_starts_are_known() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 4", "echo speed $(( $$ % 97 + 1 ))");
+    laboratory.good(&["run", &study, "--no-report"]);
+    let events = events(&laboratory);
+    let value = |iteration: u64, target: Option<u64>| {
+        let samples = of(&events, "sample").into_iter();
+        let mine = samples.filter(|(event, sample)| {
+            sample["iteration"] == iteration && target.is_none_or(|target| event["target"] == target)
+        });
+        let values: Vec<f64> = mine.map(|(_, sample)| sample["value"].as_f64().unwrap()).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let median = |target: Option<u64>| {
+        let mut values: Vec<f64> = (0..4).map(|iteration| value(iteration, target)).collect();
+        values.sort_by(f64::total_cmp);
+        f64::midpoint(values[1], values[2])
+    };
+    let shown = laboratory.good(&["show", "--format", "json"]);
+    let rows: Vec<Value> = serde_json::from_str(&shown.out).unwrap();
+    let who = [("mean of all", None), ("guest1", Some(0)), ("guest2", Some(1)), ("guest3", Some(2))];
+    assert_eq!(rows.len(), who.len(), "{}", shown.out);
+    for (row, (name, target)) in rows.iter().zip(who) {
+        assert_eq!((row["target"].as_str(), row["n"].as_u64()), (Some(name), Some(4)));
+        assert!((row["median"].as_f64().unwrap() - median(target)).abs() < 1e-9, "{row}");
+    }
+    // The bound is the one at the releases, not that of the first greeting.
+    let mut bounds: Vec<u64> =
+        of(&events, "clock").iter().map(|(_, clock)| clock["bound"].as_u64().unwrap()).collect();
+    bounds.sort_unstable();
+    let known = |bound: u64| perflab_model::Nanos(bound).to_string();
+    let bound = format!("known to {} (median), to {} at the worst", known(bounds[6]), known(bounds[11]));
+    assert!(bounds.len() == 12 && shown.err.contains(&bound), "{bound}: {}", shown.err);
+    let even = |said: &Said| said.err.lines().filter(|line| line.contains("Jain's index")).count();
+    assert_eq!((even(&shown), even(&laboratory.good(&["compare", "@latest", "@latest"]))), (1, 2));
+}
+
+#[test]
 fn a_killed_agent_is_named_its_iteration_does_not_count_and_the_others_go_on() {
     let laboratory = Laboratory::new();
     let rules = "iterations = 4\non-lost-target = \"continue\"";
@@ -194,6 +232,37 @@ fn levels_that_cannot_be_met_any_more_give_no_samples_and_the_others_go_on() {
     let samples = if lost == "guest1" { 3 } else { 3 + 3 };
     assert_eq!(of(&events, "sample").len(), samples);
     gone(&agents);
+}
+
+#[test]
+fn a_target_that_cannot_be_started_ends_the_run_or_the_others_go_on_as_the_study_says() {
+    let laboratory = Laboratory::new();
+    let study = study(&laboratory, "iterations = 2", "echo speed 7");
+    let text = fs::read_to_string(&study).unwrap();
+    let text = format!("{text}[target.away]\nkind = \"ssh\"\naddress = \"away\"\n");
+    fs::write(&study, &text).unwrap();
+    let programs = laboratory.path("programs");
+    fs::create_dir(&programs).unwrap();
+    crate::image::script(&programs.join("ssh"), "echo 'nobody is there' >&2; exit 255");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let run =
+        || said(laboratory.command(&["run", &study, "--no-report"]).env("PATH", &path).output().unwrap());
+    let stopped = run();
+    assert_ne!(stopped.code, Some(0));
+    assert!(stopped.err.contains("error: target away: "), "{}", stopped.err);
+    fs::write(&study, text.replace("[run]", "[run]\non-lost-target = \"continue\"")).unwrap();
+    let ended = run();
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(ended.err.contains("warning: target away was lost: "), "{}", ended.err);
+    let events = events(&laboratory);
+    assert_eq!(of(&events, "target-lost").len(), 1);
+    let targets: Vec<&Value> = of(&events, "sample").into_iter().map(|(event, _)| &event["target"]).collect();
+    assert_eq!(targets.len(), 2 * 3, "{targets:?}");
+    // With targets that all fail there is nobody to go on.
+    let nobody = text.replace("kind = \"process\"\ncount = 3", "kind = \"ssh\"\naddress = \"away\"");
+    fs::write(&study, nobody.replace("[run]", "[run]\non-lost-target = \"continue\"")).unwrap();
+    let ended = run();
+    assert!(ended.code != Some(0) && ended.err.contains("error: target "), "{}", ended.err);
 }
 
 #[test]

@@ -27,7 +27,14 @@ impl Guests {
             return None;
         }
         kernel();
-        Some(Guests { home: tempfile::Builder::new().prefix("pv").tempdir().unwrap() })
+        let home = tempfile::Builder::new().prefix("pv").tempdir().unwrap();
+        fs::create_dir(home.path().join("tmp")).unwrap();
+        Some(Guests { home })
+    }
+
+    /// What is left of its folder for temporary files.
+    fn temporary_files(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.home.path().join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
     /// Where their folders are.
@@ -39,6 +46,8 @@ impl Guests {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
         command.args(words).stdin(Stdio::null()).current_dir("/");
         command.env("XDG_RUNTIME_DIR", self.home.path());
+        command.env("PERFLAB_STATE", self.home.path().join("state"));
+        command.env("TMPDIR", self.home.path().join("tmp"));
         command
     }
 
@@ -215,6 +224,11 @@ fn interrupted_or_killed_perflab_leaves_nothing() {
         guests.run(&["vm", "list"]);
     }
     guests.nothing_is_left();
+    // The console's log of the one that was killed goes by `undo`, which names it.
+    let [logs] = &guests.temporary_files()[..] else { panic!("{:?}", guests.temporary_files()) };
+    let undone = guests.run(&["undo"]);
+    assert!(undone.out.contains(logs.to_str().unwrap()) || undone.err.contains(logs.to_str().unwrap()));
+    assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -264,10 +278,11 @@ fn a_guest_that_is_late_is_tried_once_more() {
 #[test]
 fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
     let Some(guests) = Guests::new("a_guest_that_stays_is_listed_has_a_shell_and_is_stopped") else { return };
-    let logs = guests.home.path().join("logs");
-    let words = ["vm", "boot", "--root", "bare", "--with", "uname", "--name", "box", "--stay", "--logs"];
-    let ended = said(guests.command(&words).arg(&logs).output().unwrap());
+    let ended = guests.run(&["vm", "boot", "--root", "bare", "--with", "uname", "--name", "box", "--stay"]);
     assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
+    let console = fs::read_to_string(Path::new(logs).join("box.console.log")).unwrap();
+    assert!(console.contains("Linux version"), "{console}");
     let id = ended.out.trim();
     assert!(guests.run(&["vm", "list"]).out.contains(id));
     let mut shell =
@@ -289,7 +304,7 @@ fn a_guest_that_stays_is_listed_has_a_shell_and_is_stopped() {
     guests.nothing_is_left();
     let gone = guests.run(&["vm", "stop", "box"]);
     assert!(gone.code == Some(2) && gone.err.contains("no guest `box`"), "{}", gone.err);
-    assert!(fs::read_to_string(logs.join("box.console.log")).unwrap().contains("Linux version"));
+    assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new(), "its logs go with it");
 }
 
 #[test]
@@ -302,6 +317,8 @@ fn bad_wishes_are_refused_before_anything_starts() {
         (&["--memory", "lots", "--", "true"], 2, "not a size"),
         (&["--node", "2:x", "--", "true"], 2, "is no NUMA node"),
         (&["--root", "bare", "--", "no-such-program"], 3, "there is no program"),
+        (&["--name", "a,b", "--", "true"], 2, "write letters, digits, `-` and `_`"),
+        (&["--name", "../../x", "--", "true"], 2, "write letters, digits, `-` and `_`"),
     ];
     for (words, code, text) in refused {
         let ended = guests.run(&[&["vm", "boot"], words].concat());
@@ -312,6 +329,23 @@ fn bad_wishes_are_refused_before_anything_starts() {
             ended.err
         );
     }
+    guests.nothing_is_left();
+    assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one() {
+    let test = "a_program_of_this_hosts_tmp_is_packed_for_a_bare_root_and_told_as_hidden_from_a_shared_one";
+    let Some(guests) = Guests::new(test) else { return };
+    let program = tempfile::Builder::new().prefix("hidden").tempfile_in("/tmp").unwrap().into_temp_path();
+    fs::remove_file(&program).unwrap();
+    crate::image::script(&program, "echo here");
+    let path = program.to_str().unwrap();
+    let bare = guests.run(&["vm", "boot", "--root", "bare", "--with", "sh", "--", path]);
+    assert_eq!((bare.code, bare.out.as_str()), (Some(0), "here\n"), "{}", bare.err);
+    let shared = guests.run(&["vm", "boot", "--", path]);
+    assert_eq!(shared.code, Some(1), "{}", shared.err);
+    assert!(shared.err.contains("a guest has a /tmp of its own, so put it elsewhere"), "{}", shared.err);
     guests.nothing_is_left();
 }
 
@@ -375,8 +409,9 @@ fn a_guest_with_too_little_memory_is_told_what_to_set() {
     );
     guests.nothing_is_left();
     for ended in [&refused, &panicked] {
-        let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in ")).unwrap();
-        fs::remove_dir_all(logs).unwrap();
+        let logs = ended.err.lines().find_map(|line| line.strip_prefix("the guest's logs are in "));
+        // One that was refused before it started has none.
+        assert_eq!(logs.is_some(), ended.err.contains("its kernel says"), "{}", ended.err);
     }
 }
 

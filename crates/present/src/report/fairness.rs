@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::number::quantity;
 use super::run;
 use crate::chart::{Dot, Dots, Level, PALETTE, Range, Scene, Span, Surface, Unit};
+use crate::table;
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -27,15 +28,19 @@ pub(super) fn views<'a>(records: impl Iterator<Item = &'a RunRecord>) -> Vec<Vie
 
 fn view(record: &RunRecord) -> Option<View> {
     let all = together::fairness(record, CONFIDENCE);
-    if all.is_empty() {
+    let punctuality = table::targets::punctuality(record);
+    if all.is_empty() && punctuality.is_none() {
         return None;
     }
     let names: Vec<String> = record.manifest.targets.iter().map(|target| target.name.clone()).collect();
     let mut scenes: Vec<Scene> = all.iter().map(|one| every_iteration(one, &names)).collect();
-    scenes.push(spreads(&all));
+    if !all.is_empty() {
+        scenes.push(spreads(&all));
+    }
+    let lines = punctuality.map(|line| format!("{line}.")).into_iter();
     Some(View {
         run: run::name(record),
-        lines: all.iter().map(|one| sentence(one, &names)).collect(),
+        lines: lines.chain(all.iter().map(|one| sentence(one, &names))).collect(),
         figures: scenes.iter().map(|scene| scene.svg(Surface::Inline)).collect(),
     })
 }

@@ -27,6 +27,7 @@ mod number;
 mod recap;
 mod stacked;
 mod statistics;
+pub mod targets;
 mod wide;
 mod words;
 

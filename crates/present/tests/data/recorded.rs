@@ -71,6 +71,7 @@ fn record(slots: &[Vec<String>]) -> RunRecord {
                 reason: "/proc/schedstat: no such file or directory".into(),
             },
         ],
+        clock_bounds: Vec::new(),
         warnings: vec![Advice {
             message: "the machine was not idle at the beginning.".into(),
             advice: "Stop what else runs, or read the verdicts with care.".into(),

@@ -70,7 +70,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mate = Mate::new("guest1".into(), "process".into(), Box::new(Nowhere));
+        let mate = Mate::new("guest1".into(), "process".into(), Some(Box::new(Nowhere)));
         World { manifest: manifest(), open: Open::new(0, slot(), vec![0]), mate }
     }
 
@@ -172,11 +172,15 @@ fn what_a_target_says_of_itself_is_inert_too() {
 #[test]
 fn texts_are_inert_and_what_only_the_host_may_tell_is_refused() {
     let mut world = World::new();
-    let output = What::Output { slot: None, name: "../a\0b".into(), text: "\u{1b}[31mred\r\nline\n".into() };
+    let text = "\u{1b}[31mred\u{202e}\r\nline\n".into();
+    let output = What::Output { slot: None, name: "../a\0b".into(), text };
     let Ok(Verdict::Pass(event)) = world.judge(0, output) else { panic!("not passed") };
     assert_eq!(event.target, Some(0));
-    let expected =
-        What::Output { slot: None, name: "../a\u{fffd}b".into(), text: "\u{fffd}[31mred\nline\n".into() };
+    let expected = What::Output {
+        slot: None,
+        name: "../a\u{fffd}b".into(),
+        text: "\u{fffd}[31mred\u{fffd}\nline\n".into(),
+    };
     assert_eq!(event.what, expected);
     assert!(world.judge(0, What::Phase(Phase::Finish)).is_err());
     assert!(world.judge(0, What::Began(Box::new(manifest()))).is_err());
@@ -201,7 +205,13 @@ fn warnings_and_prints_without_end_are_counted_and_not_passed_on() {
     let output = || What::Output { slot: None, name: "stdout".into(), text: text.clone() };
     let passed = (0..10).filter(|_| matches!(world.judge(0, output()), Ok(Verdict::Pass(_)))).count();
     assert_eq!(passed, 4);
-    insta::assert_snapshot!(world.mate.dropped().unwrap(), @"guest1: 50 further warnings and some of what it printed were dropped, for there were too many");
+    let gap = || What::Gap(Gap { monitor: "vmstat".into(), from: Nanos(0), to: None, reason: "r".into() });
+    let passed = (0..1500).filter(|_| matches!(world.judge(0, gap()), Ok(Verdict::Pass(_)))).count();
+    assert_eq!(passed, 1000);
+    let change = || What::SettingUndone { setting: "sysctl s".into(), to: "1".into() };
+    let passed = (0..100_001).filter(|_| matches!(world.judge(0, change()), Ok(Verdict::Pass(_)))).count();
+    assert_eq!(passed, 100_000);
+    insta::assert_snapshot!(world.mate.dropped().unwrap(), @"guest1: 50 further warnings, 500 further gaps, 1 further changes of settings, some of what it printed outside of iterations were dropped, for there were too many");
 }
 
 #[test]

@@ -13,7 +13,10 @@ use crate::quantities;
 /// The machine that the user describes.
 pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
     let kernel = kernel::find(&wanted.kernel, wanted.modules.as_deref())?;
-    let name = wanted.name.clone().unwrap_or_else(|| name_of(&wanted.kernel));
+    let name = match &wanted.name {
+        Some(name) => checked(name)?,
+        None => name_of(&wanted.kernel),
+    };
     let nodes = wanted.node.iter().map(|text| node(text)).collect::<Result<Vec<_>, _>>()?;
     let mut machine = Machine::new(name, kernel);
     machine.cpus = if nodes.is_empty() { wanted.cpus } else { nodes.iter().map(|node| node.cpus).sum() };
@@ -45,6 +48,21 @@ fn name_of(kernel: &str) -> String {
     let base =
         Path::new(kernel).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     base.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).take(24).collect()
+}
+
+/// The longest name: it is part of sockets' paths, which have to be short.
+const LONGEST_NAME: usize = 40;
+
+/// A guest's name as the user gave it: a word of QEMU's lists, a host name, and part of paths.
+fn checked(name: &str) -> Result<String, Usage> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.starts_with('-') || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+        return Err(Usage::new(
+            format!("`{name}` cannot be a guest's name"),
+            format!("write letters, digits, `-` and `_`, at most {LONGEST_NAME}"),
+        ));
+    }
+    Ok(name.to_owned())
 }
 
 fn size(text: &str) -> Result<Bytes, Usage> {

@@ -1,0 +1,314 @@
+//! Guests that are killed, frozen, made to panic or replaced by liars, and perflab killed above them: nothing stays, the run can
+//! be read, and a value is there only where all were at work that its level says.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Attack, Counts, Ground, fake_guest, random};
+use crate::needs;
+
+/// Real guests under TCG or KVM, and liars in their place.
+pub const ATTACK: Attack = Attack {
+    name: "guests",
+    tries: "runs in two guests: QEMU killed, stopped, panicking or a liar; perflab killed or interrupted above them",
+    brief: 22,
+    full: 100,
+    carry_out,
+};
+
+/// What happens to a run.
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    /// kill -9 of the second guest's QEMU
+    Kill,
+    /// its QEMU is stopped for good,
+    Freeze,
+    /// or for a second
+    Pause,
+    /// an interrupt that its kernel does not know, where it was told to panic then
+    Panic,
+    /// kill -9 of perflab
+    KillPerflab,
+    /// ^C
+    Interrupt,
+    /// another program in the place of its QEMU, and ^C some time later
+    Lie(&'static str),
+}
+
+const STUDY: &str = "\
+[run]
+warmup = 0
+iterations = 3
+time-limit = \"20s\"
+lost-after = \"4s\"
+on-lost-target = \"continue\"
+[workload.memory-sweep]
+parameters = { size = \"1MiB\", passes = 20 }
+[factor.guests]
+kind = \"targets\"
+levels = [2, 1]
+[target.guest]
+kind = \"vm\"
+count = 2
+kernel = \"debian-cloud\"
+root = \"bare\"
+memory = \"256MiB\"
+boot-within = \"15s\"
+append = [\"unknown_nmi_panic\"]
+[monitors]
+stat = \"200ms\"
+";
+
+/// What a run may take after it was disturbed: two boots that are late, and iterations.
+const END: Duration = Duration::from_secs(90);
+/// What may go on after perflab has ended: a process that gives back its memory.
+const LINGER: Duration = Duration::from_secs(10);
+
+fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+    if !needs::is_root() {
+        bail!("guests are root's");
+    }
+    let fetched = perflab(ground, &["kernel", "fetch", "debian-cloud"])?;
+    if !fetched.status.success() {
+        bail!("no kernel: {}", String::from_utf8_lossy(&fetched.stderr));
+    }
+    let real = [Harm::Kill, Harm::Freeze, Harm::Panic, Harm::KillPerflab, Harm::Pause, Harm::Interrupt];
+    // By turns, so that a brief attack has some of each.
+    let liars: Vec<Harm> = fake_guest::kinds().map(Harm::Lie).collect();
+    let turns = real.iter().cycle().zip(liars.iter().cycle()).flat_map(|(real, liar)| [*real, *liar]);
+    let mut counts = Counts::default();
+    for harm in turns.take(count as usize) {
+        counts.add(attempt(ground, harm).with_context(|| format!("{harm:?}"))?);
+    }
+    Ok(counts)
+}
+
+/// One run and what is left of it; what went wrong, in words.
+fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
+    for folder in ["run", "tmp", "archive", "bin"] {
+        let path = ground.folder.join(folder);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+    }
+    let study = ground.folder.join("guests.toml");
+    fs::write(&study, STUDY)?;
+    if let Harm::Lie(kind) = harm {
+        liar(ground, kind)?;
+    }
+    let mut run = start(ground, &study)?;
+    let after = disturb(ground, harm, &mut run)?;
+    let ended = wait(&mut run, END)?;
+    let mut wrong = Vec::new();
+    if !ended {
+        kill(i64::from(run.id()), "-KILL")?;
+        run.wait()?;
+        wrong.push(format!("it did not end within {END:?}"));
+    }
+    let said = fs::read_to_string(ground.folder.join("run.log"))?;
+    wrong.extend(left(ground, &said)?);
+    wrong.extend(unreadable(ground, !matches!(harm, Harm::KillPerflab | Harm::Interrupt | Harm::Lie(_)))?);
+    if said.contains("panicked at") {
+        wrong.push("perflab itself panicked".into());
+    }
+    let last: Vec<&str> = said.lines().rev().take(4).collect();
+    Ok((!wrong.is_empty()).then(|| format!("{harm:?} after {after:?}: {}; said: {last:?}", wrong.join("; "))))
+}
+
+/// Puts a program that lies in the place of the second guest's QEMU.
+fn liar(ground: &Ground, kind: &str) -> Result<()> {
+    let real = String::from_utf8(Command::new("which").arg("qemu-system-x86_64").output()?.stdout)?;
+    let itself = std::env::current_exe()?;
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *guest2,process*) exec {} fake-guest '{kind}' \"$@\";; esac\nexec {} \"$@\"\n",
+        itself.display(),
+        real.trim()
+    );
+    let path = ground.folder.join("bin/qemu-system-x86_64");
+    fs::write(&path, script)?;
+    Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
+}
+
+/// Waits for the second guest, then for a random moment, and does it. Gives that moment.
+fn disturb(ground: &Ground, harm: Harm, run: &mut Child) -> Result<Duration> {
+    let begun = Instant::now();
+    while second(ground).is_none() && run.try_wait()?.is_none() && begun.elapsed() < LINGER {
+        sleep(Duration::from_millis(20));
+    }
+    let moment = Duration::from_millis(random(7000)?);
+    sleep(moment);
+    let perflab = i64::from(run.id());
+    let has_ended = run.try_wait()?.is_some();
+    let qemu = second(ground);
+    match (harm, qemu) {
+        _ if has_ended => {}
+        (Harm::KillPerflab, _) => kill(perflab, "-KILL")?,
+        (Harm::Interrupt | Harm::Lie(_), _) => kill(perflab, "-INT")?,
+        (Harm::Kill, Some((pid, _))) => kill(pid, "-KILL")?,
+        (Harm::Freeze, Some((pid, _))) => kill(pid, "-STOP")?,
+        (Harm::Pause, Some((pid, _))) => {
+            kill(pid, "-STOP")?;
+            sleep(Duration::from_secs(1));
+            kill(pid, "-CONT")?;
+        }
+        // A guest that is gone by now has no monitor.
+        (Harm::Panic, Some((_, folder))) => drop(inject(&folder)),
+        (_, None) => {}
+    }
+    Ok(moment)
+}
+
+/// QEMU's process of the second guest, and its folder, once it was noted.
+fn second(ground: &Ground) -> Option<(i64, PathBuf)> {
+    let folders = fs::read_dir(ground.folder.join("run/perflab")).ok()?.flatten();
+    let mut folders = folders.filter(|folder| folder.file_name().to_string_lossy().starts_with("guest2-"));
+    let folder = folders.next()?.path();
+    let note = fs::read_to_string(folder.join("guest.json")).ok()?;
+    let pid = note.split("\"pid\":").nth(1)?.split([',', '\n']).next()?.trim().parse().ok()?;
+    Some((pid, folder))
+}
+
+fn inject(folder: &Path) -> Result<()> {
+    let mut monitor = UnixStream::connect(folder.join("qmp"))?;
+    for order in ["qmp_capabilities", "inject-nmi"] {
+        writeln!(monitor, "{{\"execute\": \"{order}\"}}")?;
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn kill(pid: i64, signal: &str) -> Result<()> {
+    // Gone already is fine.
+    Command::new("kill").args([signal, &pid.to_string()]).stderr(Stdio::null()).status()?;
+    Ok(())
+}
+
+fn wait(run: &mut Child, longest: Duration) -> Result<bool> {
+    let begun = Instant::now();
+    while run.try_wait()?.is_none() {
+        if begun.elapsed() > longest {
+            return Ok(false);
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(true)
+}
+
+/// What is left that should not be: processes, mounts, folders of guests, and temporary folders that nobody was told of.
+fn left(ground: &Ground, said: &str) -> Result<Vec<String>> {
+    let begun = Instant::now();
+    while !processes(ground)?.is_empty() && begun.elapsed() < LINGER {
+        sleep(Duration::from_millis(50));
+    }
+    let mut left: Vec<String> =
+        processes(ground)?.iter().map(|line| format!("left: process {line}")).collect();
+    let mark = ground.folder.display().to_string();
+    let mounts = fs::read_to_string("/proc/mounts")?;
+    left.extend(mounts.lines().filter(|line| line.contains(&mark)).map(|line| format!("left: mount {line}")));
+    // A brand-new folder may belong to a guest that is about to begin.
+    let old = SystemTime::now() - Duration::from_secs(60);
+    let guests = ground.folder.join("run/perflab");
+    for guest in fs::read_dir(&guests).into_iter().flatten().flatten() {
+        File::open(guest.path())?.set_modified(old)?;
+    }
+    perflab(ground, &["vm", "list"])?;
+    perflab(ground, &["undo"])?;
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    left.extend(entries(&guests).map(|path| format!("left: {}", path.display())));
+    let untold = entries(&ground.folder.join("tmp")).filter(|path| !said.contains(&*path.to_string_lossy()));
+    left.extend(untold.map(|path| format!("left: {}", path.display())));
+    Ok(left)
+}
+
+/// Processes that have the attack's folder in their command line.
+fn processes(ground: &Ground) -> Result<Vec<String>> {
+    let mark = format!("{}/run", ground.folder.display());
+    let all = fs::read_dir("/proc")?.flatten();
+    let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    Ok(lines.filter(|line| line.contains(&mark)).map(|line| line.chars().take(120).collect()).collect())
+}
+
+/// Why a run that has begun cannot be read, or what values it has that it should not; where `is_whole`, each value has the company
+/// that its level says (who is interrupted may be told of in part).
+fn unreadable(ground: &Ground, is_whole: bool) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let runs = fs::read_dir(ground.folder.join("archive/runs")).into_iter().flatten().flatten();
+    for run in runs.filter(|run| !run.file_name().to_string_lossy().starts_with('.')) {
+        let name = run.file_name().to_string_lossy().into_owned();
+        let shown = perflab(ground, &["show", &name])?;
+        let table = perflab(ground, &["export", &name, "--to", "csv"])?;
+        if !shown.status.success() || !table.status.success() {
+            wrong.push(format!("run {name} cannot be read: {}", String::from_utf8_lossy(&shown.stderr)));
+            continue;
+        }
+        for ((level, iteration, metric), count) in values(&String::from_utf8_lossy(&table.stdout)) {
+            let company: usize = level.parse().unwrap_or_default();
+            if count > company || is_whole && count < company {
+                wrong.push(format!(
+                    "{metric} of iteration {iteration} with guests={level} has {count} values"
+                ));
+            }
+        }
+    }
+    Ok(wrong)
+}
+
+/// How many values there are of each level, iteration and metric, in a table of samples.
+fn values(table: &str) -> BTreeMap<(String, String, String), usize> {
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    let head = lines.next().unwrap_or_default();
+    let column = |name: &str| head.iter().position(|title| *title == name).unwrap_or(usize::MAX);
+    let columns = ["factor.guests", "iteration", "metric"].map(column);
+    let mut counts = BTreeMap::new();
+    for line in lines {
+        let [level, iteration, metric] =
+            columns.map(|at| line.get(at).copied().unwrap_or_default().to_owned());
+        *counts.entry((level, iteration, metric)).or_default() += 1;
+    }
+    counts
+}
+
+fn start(ground: &Ground, study: &Path) -> Result<Child> {
+    let log = File::create(ground.folder.join("run.log"))?;
+    let mut command = command(ground, &["run", &study.display().to_string(), "--no-report"]);
+    command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.spawn().context("cannot start perflab")
+}
+
+fn perflab(ground: &Ground, arguments: &[&str]) -> Result<Output> {
+    command(ground, arguments).output().context("cannot start perflab")
+}
+
+fn command(ground: &Ground, arguments: &[&str]) -> Command {
+    let folder = |name: &str| ground.folder.join(name);
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(&ground.perflab);
+    command.args(arguments).current_dir(&ground.folder);
+    command.env("PERFLAB_STATE", folder("state")).env("PERFLAB_ARCHIVE", folder("archive"));
+    command.env("XDG_RUNTIME_DIR", folder("run")).env("TMPDIR", folder("tmp"));
+    command.env("PATH", format!("{}:{path}", folder("bin").display()));
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_by_level_iteration_and_metric() {
+        let table = "run,target,factor.guests,iteration,metric,value\nR,guest1,2,0,access,1.5\nR,guest2,2,0,access,1.6\nR,guest1,1,0,access,1\n";
+        let counted: Vec<usize> = values(table).into_values().collect();
+        assert_eq!(counted, [1, 2]);
+    }
+}
