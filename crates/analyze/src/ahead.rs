@@ -2,7 +2,7 @@
 //! take. It refuses to guess the noise between boots from one boot: it says that it is unknown.
 
 use indexmap::IndexMap;
-use perflab_model::{Nanos, RunRecord, Unit};
+use perflab_model::{Nanos, RunRecord, Sample, Unit};
 use perflab_stats::{Goal, Noise, Pairing, Plan, sd};
 use serde::Serialize;
 
@@ -110,9 +110,11 @@ pub fn ahead(
 
 fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String, String), Seen<'a>>) {
     let manifest = &run.manifest;
-    let boot_id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
-    for sample in run.samples.iter().filter(|sample| options.wants_metric(sample) && sample.value.is_finite())
-    {
+    let wanted = |sample: &&Sample| options.wants_metric(sample) && sample.value.is_finite();
+    let mut samples: Vec<&Sample> = run.samples.iter().filter(wanted).collect();
+    // As the study has its cases, not as they happened to be drawn.
+    samples.sort_by_key(|sample| sample.case);
+    for sample in samples {
         let Some(case) = manifest.plan.case(sample.case) else { continue };
         if !options.wants_workload(&case.workload) {
             continue;
@@ -123,7 +125,7 @@ fn gather<'a>(run: &'a RunRecord, options: &Options, seen: &mut IndexMap<(String
             boots: IndexMap::new(),
             span: 0,
         });
-        one.boots.entry((boot_id.clone(), sample.boot)).or_default().push(sample.value);
+        one.boots.entry(manifest.boot_key(sample.boot, options.boots_differ)).or_default().push(sample.value);
         one.span += sample.end.since(sample.start).0;
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Units {
     pub(crate) candidate: Vec<f64>,
     /// The sides come from different boots, which do not repeat on both.
     pub(crate) one_boot: bool,
+    /// Of some of several runs nobody knows whether they are of one boot.
+    pub(crate) unknown_boot: bool,
 }
 
 impl Units {
@@ -36,11 +38,13 @@ impl Units {
             return Self::boots(&medians(&ours)?, &medians(&theirs)?);
         }
         let one_boot = !ours.keys().eq(theirs.keys());
+        let unknown_boot = ours.keys().chain(theirs.keys()).any(|boot| index.is_unknown_boot(*boot));
+        let unknown_boot = unknown_boot && are_of_several_runs(baseline, candidate);
         let pairs = pairs(&by_block(baseline, index), &by_block(candidate, index));
         let paired = pairs.0.len() >= FEWEST_PAIRS;
         let (x, y) = if paired { pairs } else { iterations(baseline, candidate)? };
         let (baseline, candidate) = (batched(x)?, batched(y)?);
-        Ok(Units { level: Level::Iteration, paired, baseline, candidate, one_boot })
+        Ok(Units { level: Level::Iteration, paired, baseline, candidate, one_boot, unknown_boot })
     }
 
     /// Boots that measured both sides are pairs of their own.
@@ -55,6 +59,7 @@ impl Units {
             baseline: batched(x)?,
             candidate: batched(y)?,
             one_boot: false,
+            unknown_boot: false,
         })
     }
 
@@ -70,6 +75,12 @@ impl Units {
         let (baseline, candidate) = (self.baseline.len(), self.candidate.len());
         Method { level: self.level, paired: self.paired, by_means: self.by_means(), baseline, candidate }
     }
+}
+
+fn are_of_several_runs(baseline: &Cell, candidate: &Cell) -> bool {
+    let mut runs = baseline.points.iter().chain(candidate.points.iter()).map(|point| point.run);
+    let first = runs.next();
+    runs.any(|run| Some(run) != first)
 }
 
 fn medians(boots: &BTreeMap<u32, Cow<'_, [Point]>>) -> Result<BTreeMap<u32, f64>, StatsError> {

@@ -14,6 +14,8 @@ pub enum Flag {
     OtherCase,
     /// one boot on a side, and another one on the other
     OneBoot,
+    /// of some runs nobody knows whether they are of one boot
+    UnknownBoot,
     /// too few values for an interval
     Few,
     /// the values drift over the run
@@ -43,6 +45,7 @@ impl Flag {
             Flag::OneSided => '1',
             Flag::OtherCase => 'w',
             Flag::OneBoot => 'h',
+            Flag::UnknownBoot => 'u',
             Flag::Few => 'f',
             Flag::Drift => 'd',
             Flag::Modes => 'm',
@@ -65,6 +68,9 @@ impl Flag {
                 "command, parameters or definition differ: another benchmark under the same name"
             }
             Flag::OneBoot => "different boots, too few of them to tell a change from the luck of a boot",
+            Flag::UnknownBoot => {
+                "iterations only: nobody knows whether these imports are of one boot (--boots-differ says no)"
+            }
             Flag::Few => "too few values for an interval",
             Flag::Drift => "the values drift over the run",
             Flag::Modes => "the values fall into two groups",

@@ -202,7 +202,7 @@ fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, Str
     let mut boots: Vec<IndexSet<(String, u32)>> = Vec::new();
     for (key, weight) in &contrast.weights {
         let cell = one.cells.get(key).ok_or_else(|| format!("{} with {} has no value", key.0, key.1))?;
-        boots.push(cell.keys().map(|(run, boot, _)| (boot_id(side, *run), *boot)).collect());
+        boots.push(cell.keys().filter_map(|(run, boot, _)| boot_key(side, *run, *boot)).collect());
         cells.push((*weight, cell));
     }
     let repeats = boots.iter().all(|boots| boots.len() >= 2);
@@ -220,9 +220,8 @@ fn units(one: &Found<'_>, contrast: &Contrast, side: &Side) -> Result<Units, Str
     Ok(Units { cells, level: if repeats { Level::Boot } else { Level::Iteration }, one_boot })
 }
 
-fn boot_id(side: &Side, run: usize) -> String {
-    let Some(manifest) = side.runs.get(run).map(|run| &run.manifest) else { return String::new() };
-    if manifest.boot_id.is_empty() { manifest.id.clone() } else { manifest.boot_id.clone() }
+fn boot_key(side: &Side, run: usize, boot: u32) -> Option<(String, u32)> {
+    side.runs.get(run).map(|run| run.manifest.boot_key(boot, false))
 }
 
 impl Units {

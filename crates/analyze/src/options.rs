@@ -21,6 +21,8 @@ pub struct Options {
     pub baseline: Option<String>,
     /// Whether cases of one name are judged though their commands, parameters or definitions differ.
     pub across: bool,
+    /// Whether runs of which nobody knows the boot are of boots of their own: the user says so.
+    pub boots_differ: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
 }
@@ -34,6 +36,7 @@ impl Default for Options {
             workloads: Vec::new(),
             baseline: None,
             across: false,
+            boots_differ: false,
             noise: None,
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Draft {
     pub(crate) sd: Option<f64>,
     /// The verdict is capped.
     pub(crate) one_boot: bool,
+    /// Of some of several runs nobody knows whether they are of one boot.
+    pub(crate) unknown_boot: bool,
     /// All values of both sides are one and the same number.
     pub(crate) constant: bool,
 }
@@ -122,7 +124,7 @@ impl Spot<'_> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Draft>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
-        let mut draft = Draft { row: self.row(any, options)?, sd: None, one_boot: false, constant: false };
+        let mut draft = Draft { row: self.row(any, options)?, sd: None, one_boot: false, unknown_boot: false, constant: false };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
                 let found = self.estimate(&mut draft, baseline, candidate, index, options);
@@ -196,9 +198,10 @@ impl Spot<'_> {
         draft.row.change = Some(found.change);
         draft.row.p = Some(found.p);
         draft.sd = found.sd;
-        draft.one_boot = units.one_boot;
+        (draft.one_boot, draft.unknown_boot) = (units.one_boot, units.unknown_boot);
         draft.constant = constant(baseline, candidate);
         draft.row.flags.extend(units.one_boot.then_some(Flag::OneBoot));
+        draft.row.flags.extend(units.unknown_boot.then_some(Flag::UnknownBoot));
         let is_enough = found.change.interval.is_some() || draft.constant;
         draft.row.flags.extend((!is_enough).then_some(Flag::Few));
         Ok((!is_enough).then(|| self.too_few(&units)))

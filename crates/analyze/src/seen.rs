@@ -46,6 +46,7 @@ pub(crate) struct Index {
     pub(crate) metrics: IndexSet<MetricKey>,
     pub(crate) runs: Vec<RunInfo>,
     boots: IndexSet<(String, u32)>,
+    unknown_boots: BTreeSet<u32>,
 }
 
 /// Which cases belong to a side, and what their names leave out.
@@ -174,7 +175,7 @@ impl Index {
             let subject = subjects.get(sample.case as usize).copied().flatten();
             let Some(subject) = subject.filter(|_| options.wants_metric(sample)) else { continue };
             let metric = self.metric_number(sample);
-            let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot));
+            let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot, options));
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
             let points = cell.points.to_mut();
             points.reserve(samples.len());
@@ -193,12 +194,20 @@ impl Index {
         })
     }
 
-    /// Boots are told apart by the kernel's boot id; a run without one is a boot of its own.
-    fn boot_number(&mut self, run: &RunRecord, boot: u32) -> u32 {
+    /// The number of a boot, as [`Manifest::boot_key`](perflab_model::Manifest::boot_key) tells them apart.
+    fn boot_number(&mut self, run: &RunRecord, boot: u32, options: &Options) -> u32 {
         let manifest = &run.manifest;
-        let id = if manifest.boot_id.is_empty() { &manifest.id } else { &manifest.boot_id };
-        let number = self.boots.insert_full((id.clone(), boot)).0;
-        u32::try_from(number).unwrap_or(u32::MAX)
+        let number = self.boots.insert_full(manifest.boot_key(boot, options.boots_differ)).0;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        if !options.boots_differ && !manifest.knows_boots() {
+            self.unknown_boots.insert(number);
+        }
+        number
+    }
+
+    /// Whether it is the boot of runs of which nobody knows how many boots they are of.
+    pub(crate) fn is_unknown_boot(&self, boot: u32) -> bool {
+        self.unknown_boots.contains(&boot)
     }
 
     /// Whether a run's iterations were in randomised complete blocks.

@@ -79,6 +79,13 @@ pub enum Warning {
         /// Name of the candidate.
         candidate: String,
     },
+    /// Of some of several runs nobody knows whether they are of one boot.
+    UnknownBoot {
+        /// Name of the baseline.
+        baseline: String,
+        /// Name of the candidate.
+        candidate: String,
+    },
     /// Too few values for an interval.
     TooFew {
         /// The candidate.
@@ -223,6 +230,7 @@ impl Warning {
             Warning::OneSided { .. } => Flag::OneSided,
             Warning::DifferentCase { .. } => Flag::OtherCase,
             Warning::OneBoot { .. } => Flag::OneBoot,
+            Warning::UnknownBoot { .. } => Flag::UnknownBoot,
             Warning::TooFew { .. } | Warning::NotComputed { .. } => Flag::Few,
             Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
             Warning::Drift { .. } => Flag::Drift,
@@ -248,6 +256,7 @@ impl Warning {
             Warning::OneSided { .. } => ("one-sided", "run the missing side, or leave the case out with a filter", "measured on one side only, so not compared"),
             Warning::NoValues { .. } => ("no-values", "look at the failing iterations with `perflab show RUN`", "planned, but without a single value"),
             Warning::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
+            Warning::UnknownBoot { .. } => ("unknown-boot", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change", "iterations only: whether these imports are of one boot is not known"),
             Warning::TooFew { level: Level::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
             Warning::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
             Warning::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
@@ -279,7 +288,9 @@ impl Warning {
                 format!("{subject}: {} in {present}, not in {absent}", metrics.join(", "))
             }
             Warning::NoValues { subject } => subject.clone(),
-            Warning::OneBoot { baseline, candidate } | Warning::NotInterleaved { baseline, candidate } => {
+            Warning::OneBoot { baseline, candidate }
+            | Warning::UnknownBoot { baseline, candidate }
+            | Warning::NotInterleaved { baseline, candidate } => {
                 format!("{baseline} and {candidate}")
             }
             Warning::TooFew { place, baseline, candidate, level } => {

@@ -79,11 +79,12 @@ pub(crate) fn open_verified(run: &Path, name: &Path) -> Result<File, ArchiveErro
     Ok(file)
 }
 
-fn hash(file: &mut File) -> io::Result<String> {
+/// The SHA-256 of what is read, as sha256sum prints it.
+pub(crate) fn hash(file: &mut impl io::Read) -> io::Result<String> {
     let mut sha = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        let read = io::Read::read(file, &mut buffer)?;
+        let read = file.read(&mut buffer)?;
         if read == 0 {
             break;
         }

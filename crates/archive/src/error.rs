@@ -2,6 +2,7 @@
 //! where there is something to do, says it. Owns no policy: what is worth an error is decided where
 //! the error is made.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -177,6 +178,27 @@ pub enum ArchiveError {
     },
 }
 
+/// Characters of somebody else's text that a message quotes.
+const LONGEST_QUOTE: usize = 200;
+/// Characters of a message, of which the longest of ours has half.
+const LONGEST_MESSAGE: usize = 3000;
+
+/// A message whose quotes (in back-quotes) are cut, and which as a whole is.
+pub(crate) fn short_quotes(message: &str) -> String {
+    let parts = message.split('`').enumerate().map(|(at, part)| match at % 2 {
+        1 => cut(part, LONGEST_QUOTE),
+        _ => Cow::Borrowed(part),
+    });
+    cut(&parts.collect::<Vec<_>>().join("`"), LONGEST_MESSAGE).into_owned()
+}
+
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
 impl ArchiveError {
     /// For `map_err`: an I/O error about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -185,7 +207,7 @@ impl ArchiveError {
 
     /// What another tool wrote at `path` cannot be imported.
     pub(crate) fn foreign(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Self {
-        ArchiveError::Foreign { path: path.into(), line, reason: reason.into() }
+        ArchiveError::Foreign { path: path.into(), line, reason: short_quotes(&reason.into()) }
     }
 
     /// Whether the place refuses: no room, no right to write, a loop of links. Nothing of perflab's own is wrong then.
@@ -210,5 +232,18 @@ impl ArchiveError {
     /// For `map_err`: `path` is not what it should be.
     pub(crate) fn damaged<E: ToString>(path: &Path) -> impl FnOnce(E) -> Self {
         move |reason| ArchiveError::Damaged { path: path.into(), reason: reason.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_cut() {
+        let long = "é".repeat(500);
+        let told = short_quotes(&format!("`{long}` is no `kind`"));
+        assert_eq!(told, format!("`{}…` is no `kind`", "é".repeat(200)));
+        assert!(short_quotes(&long.repeat(10)).chars().count() <= LONGEST_MESSAGE + 1);
     }
 }

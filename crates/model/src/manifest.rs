@@ -62,6 +62,9 @@ pub struct Anchor {
     pub realtime: Nanos,
 }
 
+/// Kinds of imports whose files say what was set up anew for each repetition: a boot, a process.
+const TELLING_BOOTS: [&str; 4] = ["mmtests", "lkp", "lkp-stats", "pyperf"];
+
 /// `run.json`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -102,5 +105,23 @@ impl Manifest {
     /// Whether this program can read it.
     pub fn readable(&self) -> bool {
         self.format <= FORMAT_VERSION
+    }
+
+    /// Whether the run's boots are others than those of any other run that has not its boot id. Of most imports nobody knows:
+    /// their files may be of one boot, or of several.
+    pub fn knows_boots(&self) -> bool {
+        let kind = self.facts.get("import.kind").map(ToString::to_string);
+        !self.boot_id.is_empty() || kind.is_none_or(|kind| TELLING_BOOTS.contains(&kind.as_str()))
+    }
+
+    /// A boot of the run, told apart from those of other runs: by the kernel's boot id; a run without one is a boot of its
+    /// own. Where boots are [not known](Manifest::knows_boots), all runs are of one, unless the user says that they `differ`.
+    pub fn boot_key(&self, boot: u32, differ: bool) -> (String, u32) {
+        let id = match () {
+            () if !self.boot_id.is_empty() => &self.boot_id,
+            () if differ || self.knows_boots() => &self.id,
+            () => &self.boot_id,
+        };
+        (id.clone(), boot)
     }
 }

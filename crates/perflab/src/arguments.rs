@@ -243,6 +243,9 @@ pub struct Compare {
     /// Judge cases of one name although their command, parameters or definition differ: that difference is what is meant
     #[arg(long)]
     pub across: bool,
+    /// Count each imported run whose file does not say so as of a boot of its own
+    #[arg(long)]
+    pub boots_differ: bool,
     /// Confidence of the intervals: 95% or 0.95
     #[arg(long, default_value = "95%", value_name = "PERCENT")]
     pub confidence: String,
@@ -335,7 +338,10 @@ pub struct Prune {
 
 /// `perflab export`
 #[derive(Debug, Args)]
-#[command(after_help = EXPORT)]
+#[command(
+    after_help = EXPORT,
+    override_usage = "perflab export [OPTIONS] <RUN> [FILE]\n       perflab export --schema"
+)]
 pub struct Export {
     /// The run
     #[arg(required_unless_present = "schema")]
@@ -375,6 +381,9 @@ pub struct Import {
     /// Page size of the machine that was recorded, such as 64KiB (else what the files say)
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
+    /// Take it although a run of this label was made of the very same file
+    #[arg(long)]
+    pub again: bool,
 }
 
 /// `perflab study`

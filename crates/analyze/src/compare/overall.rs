@@ -79,18 +79,23 @@ pub(super) fn of_tables(index: &Index, ours: &Table, theirs: &[Table], drafts: &
         std::iter::once(ours).chain(theirs).flat_map(|table| failed(index, table)).collect();
     found.extend(one_sided(&ours.name, drafts));
     found.extend(without_values(index, ours, theirs, drafts));
-    // Whether any row of a candidate has one boot, or was not measured in turn.
-    let mut about: HashMap<&str, (bool, bool)> = HashMap::new();
+    // Whether any row of a candidate has one boot, was not measured in turn, or is of boots that nobody knows.
+    let mut about: HashMap<&str, (bool, bool, bool)> = HashMap::new();
     for draft in drafts {
-        let (one_boot, in_turn) = about.entry(&draft.row.candidate_name).or_default();
+        let (one_boot, in_turn, unknown_boot) = about.entry(&draft.row.candidate_name).or_default();
+        *unknown_boot |= draft.unknown_boot;
         *one_boot |= draft.one_boot;
         *in_turn = *in_turn || apart(draft);
     }
     for table in theirs {
         let (baseline, candidate) = (ours.name.clone(), table.name.clone());
-        let (one_boot, in_turn) = about.get(table.name.as_str()).copied().unwrap_or_default();
+        let (one_boot, in_turn, unknown_boot) = about.get(table.name.as_str()).copied().unwrap_or_default();
         if one_boot {
             found.push(Warning::OneBoot { baseline: baseline.clone(), candidate: candidate.clone() });
+        }
+        if unknown_boot {
+            let (baseline, candidate) = (baseline.clone(), candidate.clone());
+            found.push(Warning::UnknownBoot { baseline, candidate });
         }
         if in_turn {
             found.push(Warning::NotInterleaved { baseline, candidate });

@@ -25,7 +25,7 @@ pub struct Summary<'a> {
     pub greatest: f64,
 }
 
-/// A run and its summaries, in the order in which its metrics were first measured.
+/// A run and its summaries, in the order of the study's cases; metrics as they were first measured.
 #[derive(Debug)]
 pub struct Sheet<'a> {
     /// The run.
@@ -42,6 +42,8 @@ impl<'a> Sheet<'a> {
             let key = (sample.case, sample.metric.as_str(), sample.unit.0.as_str());
             groups.entry(key).or_insert_with(|| (sample, Vec::new())).1.push(sample.value);
         }
+        // As the study has its cases, not as they happened to be drawn.
+        groups.sort_by(|(one, _, _), _, (other, _, _), _| one.cmp(other));
         let summary = |(of, values): (&'a Sample, Vec<f64>)| {
             let case = record.manifest.plan.case(of.case)?;
             Some(summed(case, of, values, interval))

@@ -1,5 +1,6 @@
 //! From a path to a run.
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,8 @@ use perflab_model::{Bytes, What};
 use super::took::first_refused;
 use super::{Kind, Source, Took};
 use crate::at_once::AtOnce;
-use crate::{Archive, ArchiveError, RunDir, new_run_id};
+use crate::finite_file::open_finite;
+use crate::{Archive, ArchiveError, RunDir, checksums, new_run_id};
 
 /// What the user says about the files.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +25,8 @@ pub struct Options {
     pub page_size: Option<Bytes>,
     /// What the path is; guessed where left out.
     pub kind: Option<Kind>,
+    /// Take what a run of the same label was made of already.
+    pub again: bool,
     /// The run's id; a fresh one where left out.
     pub id: Option<String>,
     /// For block traces: where the file system that was traced can be asked about its files.
@@ -62,10 +66,13 @@ pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Resu
     let kind = options.kind.map_or_else(|| Kind::guess(path), Ok)?;
     let mut source = kind.open(path, options)?;
     let (mut recorder, label) = begin(archive, source.as_mut(), path)?;
-    let mut warnings = Vec::new();
+    let (mut warnings, mut hash) = (Vec::new(), None);
     for event in source.by_ref() {
         let event = event?;
         recorder.record(&event)?;
+        if let What::Facts(facts) = &event.what {
+            hash = facts.get(HASH).map(ToString::to_string).or(hash);
+        }
         if let What::Warning { message, advice } = event.what {
             warnings.push(Advice { message, advice });
         }
@@ -73,6 +80,15 @@ pub fn import_foreign(archive: &Archive, path: &Path, options: &Options) -> Resu
     let took = source.took();
     if took.iter().all(|took| took.rows_used == 0) {
         return Err(unreadable(path, &took));
+    }
+    let twin = hash.and_then(|hash| twin(archive, &hash, label.as_deref()));
+    if let (Some(twin), false, true) = (&twin, options.again, label.is_some()) {
+        return Err(already(path, twin, label.as_deref()));
+    }
+    if let Some(twin) = twin {
+        let message = format!("run {twin} was made of the very same files");
+        let advice = "compare runs of different measurements";
+        warnings.push(Advice { message, advice: advice.into() });
     }
     Ok(Imported { run: recorder.finish(&archive.runs())?, label, kind, took, warnings })
 }
@@ -108,6 +124,49 @@ pub fn import_several(
     });
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, imported)| imported).collect()
+}
+
+/// The fact that tells files that were imported already.
+pub(crate) const HASH: &str = "import.sha256";
+/// Bytes of files that are read once more for their hash.
+const HASHED: u64 = 1 << 30;
+
+/// The run of that label that was made of the same files.
+fn twin(archive: &Archive, hash: &str, label: Option<&str>) -> Option<String> {
+    let same = |entry: &crate::Entry| {
+        entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label)
+    };
+    let manifest = |entry: &crate::Entry| crate::manifest::read(&archive.runs().join(&entry.id)).ok();
+    let is_twin = |entry: &crate::Entry| {
+        manifest(entry).is_some_and(|manifest| manifest.facts.get(HASH).is_some_and(|known| known.to_string() == hash))
+    };
+    archive.list().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
+}
+
+fn already(path: &Path, twin: &str, label: Option<&str>) -> ArchiveError {
+    let reason = format!(
+        "run {twin} of the label `{}` was made of it already, and counts once; --again takes it once more",
+        label.unwrap_or_default()
+    );
+    ArchiveError::foreign(path, None, reason)
+}
+
+/// The hash of all files that something was taken of; none where one cannot be read, or they are long.
+pub(crate) fn hash_of_files(took: &[Took]) -> Option<String> {
+    let files: BTreeSet<&Path> = took.iter().map(|took| took.file.as_path()).filter(|file| file.is_file()).collect();
+    let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
+    if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
+        return None;
+    }
+    let hashes = files.into_iter().map(|file| {
+        let mut opened = open_finite(file).ok()?;
+        checksums::hash(&mut opened).ok()
+    });
+    let hashes = hashes.collect::<Option<Vec<String>>>()?;
+    match &hashes[..] {
+        [only] => Some(only.clone()),
+        _ => checksums::hash(&mut hashes.join("\n").as_bytes()).ok(),
+    }
 }
 
 fn begin(

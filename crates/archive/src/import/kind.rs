@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{Options, Source, blocks, dump, lkp, mmtests, sysfs, tools};
 use crate::ArchiveError;
+use crate::finite_file::ENDLESS_KIND;
 
 /// A kind of foreign result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,8 +129,7 @@ impl Kind {
             };
         }
         if !found.is_dir() {
-            let reason = "it is a pipe, a socket or a device: write what it gives to a file, and import that";
-            return Err(ArchiveError::foreign(path, None, reason));
+            return Err(ArchiveError::foreign(path, None, ENDLESS_KIND));
         }
         fs::read_dir(path).map_err(ArchiveError::io("read", path))?;
         folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))
@@ -192,7 +192,7 @@ fn strange(path: &Path) -> String {
 
 fn none_of_them() -> String {
     let kinds = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.about()));
-    format!("it looks like none of {}", kinds.join("; "))
+    format!("it looks like none of {}. If you know which it is, say so with --kind", kinds.join("; "))
 }
 
 impl FromStr for Kind {

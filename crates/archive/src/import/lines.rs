@@ -2,7 +2,7 @@
 //! one: lines are cut at a length, and a file that grows beyond reason while it is unpacked is refused. Of a file among
 //! others that the system does not let be read, it says why, and has no lines.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,13 @@ use memchr::memchr;
 use zstd::stream::read::Decoder;
 
 use crate::ArchiveError;
+use crate::finite_file::{ENDLESS_KIND, open_finite};
 
 /// The longest line that is held; the rest of a longer one is passed over.
 const LONGEST: u64 = 64 * 1024;
-/// Unpacked bytes that any file may have.
+/// Bytes of a file that is not packed: a week of dumps of slabinfo, one a second, has some 12 GB.
+const LARGEST: u64 = 64 << 30;
+/// Unpacked bytes that any packed file may have.
 const ALWAYS: u64 = 64 << 20;
 /// Unpacked bytes a packed byte beyond that: idle logs reach about 200, deflate ends at 1032.
 const RATIO: u64 = 400;
@@ -50,6 +53,8 @@ pub(crate) struct Lines {
     unpacked: u64,
     limit: u64,
     broken: Option<String>,
+    /// Whether it is unpacked on the way, so that its limit is one against traps.
+    packed: bool,
     /// Whether it is one of several, so that what cannot be read of it costs itself only.
     among: bool,
     refused: Option<String>,
@@ -58,7 +63,7 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn open(path: &Path) -> Result<Self, ArchiveError> {
         let (reader, limit) = opened(path).map_err(ArchiveError::io("read", path))?;
-        Ok(Lines::of(path, reader, limit))
+        Ok(Lines { packed: limit != LARGEST, ..Lines::of(path, reader, limit) })
     }
 
     /// The lines of a file that is one of several. One that the system does not let be read has none, and says
@@ -68,7 +73,7 @@ impl Lines {
             Ok((reader, limit)) => (reader, limit, None),
             Err(error) => (Box::new(io::empty()) as Reader, 0, Some(error.to_string())),
         };
-        Lines { among: true, refused, ..Lines::of(path, reader, limit) }
+        Lines { among: true, refused, packed: limit != LARGEST, ..Lines::of(path, reader, limit) }
     }
 
     /// Lines from anywhere; `path` is for messages, `limit` what it may come to in bytes.
@@ -84,9 +89,15 @@ impl Lines {
             unpacked: 0,
             limit,
             broken: None,
+            packed: true,
             among: false,
             refused: None,
         }
+    }
+
+    /// The same, refused beyond so many bytes, as what comes of them is held in memory.
+    pub(crate) fn at_most(self, bytes: u64) -> Self {
+        Lines { limit: self.limit.min(bytes), ..self }
     }
 
     /// The file.
@@ -113,7 +124,10 @@ impl Lines {
         }
         self.number += 1;
         if self.unpacked > self.limit {
-            let reason = format!("it unpacks to more than {RATIO} times its size: refused as a trap");
+            let reason = match self.limit {
+                _ if !self.packed => format!("it is longer than the {} bytes that are read of such a file: cut it", self.limit),
+                _ => format!("it unpacks to more than {RATIO} times its size: refused as a trap"),
+            };
             return Err(ArchiveError::foreign(&self.path, Some(self.number), reason));
         }
         let bytes = match self.shown {
@@ -143,7 +157,10 @@ impl Lines {
             false => ArchiveError::io("read", &self.path)(error),
         })?;
         if self.bytes.len() as u64 > most {
-            let reason = format!("it is longer than {most} bytes, so it is no report of a benchmark");
+            let reason = match longest <= self.limit || !self.packed {
+                true => format!("it is longer than {most} bytes, so it is no report of a benchmark"),
+                false => format!("it unpacks to more than {RATIO} times its size: refused as a trap"),
+            };
             return Err(ArchiveError::foreign(&self.path, None, reason));
         }
         Ok(String::from_utf8_lossy(&self.bytes).into_owned())
@@ -207,7 +224,7 @@ impl Lines {
 
 /// A file, unpacked on the way, and what it may come to in bytes.
 fn opened(path: &Path) -> io::Result<(Reader, u64)> {
-    let file = File::open(path)?;
+    let file = open_finite(path)?;
     let size = file.metadata().map_or(0, |found| found.len());
     let mut file = BufReader::with_capacity(64 * 1024, file);
     let head = file.fill_buf()?;
@@ -217,7 +234,7 @@ fn opened(path: &Path) -> io::Result<(Reader, u64)> {
         () if gzip => Box::new(MultiGzDecoder::new(file)),
         () if xz => Box::new(XzReader::new(file, true)),
         () if zstd => Box::new(Decoder::with_buffer(file)?),
-        () => return Ok((Box::new(file), u64::MAX)),
+        () => return Ok((Box::new(file), LARGEST)),
     };
     let unpacked = BufReader::with_capacity(64 * 1024, unpacking);
     Ok((Box::new(unpacked), ALWAYS.max(size.saturating_mul(RATIO))))
@@ -229,7 +246,7 @@ fn regular(path: &Path) -> io::Result<()> {
     match kind {
         _ if kind.is_file() => Ok(()),
         _ if kind.is_dir() => Err(io::Error::other("it is a folder")),
-        _ => Err(io::Error::other("it is a pipe, a socket or a device")),
+        _ => Err(io::Error::other(ENDLESS_KIND)),
     }
 }
 

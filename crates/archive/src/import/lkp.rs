@@ -20,7 +20,8 @@ use super::slabinfo_tool::SlabinfoTool;
 use super::story::Story;
 use super::took::{Read, Took, first_refused};
 use super::tools::lkp_stats;
-use super::{Kind, Options, Source, dump, fsmark, orders, timed};
+use super::took::unread;
+use super::{Kind, Options, Source, dump, fsmark, orders, sysfs, timed};
 use crate::ArchiveError;
 
 /// Files that make a folder one of lkp's.
@@ -186,9 +187,19 @@ fn result(
     (story.texts, story.took, story.study_text) = (papers.texts, papers.took, study_text);
     lkp_stats::beside(path, boot, &mut story);
     machine(&mut story, &job, &feeds, span);
+    let tree = sysfs::beside(path);
+    if let Some((root, page)) = tree.as_ref().zip(page) {
+        let series = sysfs::series(root, &feeds, page)?;
+        feeds.extend(series);
+    }
     if let Some((file, page)) = orders.zip(page) {
         feeds.insert(0, orders::open(&file, page)?);
     }
+    story.notes.extend(unread(path, |name| {
+        let plain = name.strip_suffix(".gz").unwrap_or(name);
+        let of_tree = tree.as_ref().and_then(|tree| tree.strip_prefix(path).ok()?.iter().next());
+        MEMBERS.contains(&plain) || of_tree.is_some_and(|first| first == name)
+    }));
     Ok((story, feeds))
 }
 

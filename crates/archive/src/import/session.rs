@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use perflab_model::{Event, Facts, Manifest, Nanos, Overhead, Status, What};
 
 use super::feed::{Feed, agree};
+use super::foreign::{HASH, hash_of_files};
 use super::story::{Story, manifest};
 use super::{Kind, Options, Source, Took};
 use crate::ArchiveError;
@@ -94,7 +95,10 @@ impl Session {
     fn end(&mut self) {
         self.over = true;
         let took = self.took();
-        let counts = counts(&took);
+        let mut counts = counts(&took);
+        if let Some(hash) = hash_of_files(&took) {
+            counts.add(HASH, hash.as_str(), "the files");
+        }
         warnings(&took, &self.root).into_iter().for_each(|warning| self.tell(warning));
         for (message, advice) in std::mem::take(&mut self.story.notes) {
             self.tell(What::Warning { message, advice });

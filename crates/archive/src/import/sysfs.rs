@@ -2,7 +2,7 @@
 //! directory that they point to; every attribute may be missing, as kernels add and drop some.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use super::story::Story;
 use super::took::{Read, Took};
 use super::{Kind, Options, Source, column, dump};
 use crate::ArchiveError;
+use crate::finite_file::open_finite;
 
 /// Where the directory may lie in what was copied.
 const PLACES: &[&str] = &["", "slab", "kernel/slab", "sys/kernel/slab"];
@@ -31,13 +32,26 @@ pub(crate) fn looks(path: &Path) -> bool {
 
 /// The directory of caches in `path`.
 fn place(path: &Path) -> Option<PathBuf> {
+    PLACES.iter().map(|place| path.join(place)).find(|path| holds_caches(path))
+}
+
+fn holds_caches(path: &Path) -> bool {
     let is_cache =
         |path: PathBuf| ["slab_size", "object_size", "order"].iter().any(|name| path.join(name).is_file());
-    let holds = |path: &PathBuf| {
-        let entries = fs::read_dir(path).ok()?;
-        entries.flatten().map(|entry| entry.path()).find(|entry| is_cache(entry.clone()))
-    };
-    PLACES.iter().map(|place| path.join(place)).find(|path| holds(path).is_some())
+    fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| is_cache(entry.path())))
+}
+
+/// The directory of caches that was copied beside logs.
+pub(super) fn beside(path: &Path) -> Option<PathBuf> {
+    PLACES.iter().filter(|place| !place.is_empty()).map(|place| path.join(place)).find(|path| holds_caches(path))
+}
+
+/// The series of the tree at `root`, whose caches have the names of those in `logs`: what a merged cache stands for.
+pub(super) fn series(root: &Path, logs: &[Feed], page: u64) -> Result<[Feed; 2], ArchiveError> {
+    let mut caches = caches(root)?;
+    let names: Vec<String> = logs.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from).collect();
+    caches.iter_mut().for_each(|cache| cache.find(&names));
+    Ok([attributes(root, &caches, page), counts(root, &caches)])
 }
 
 /// One cache's directory.
@@ -68,7 +82,7 @@ impl Cache {
     fn text(&self, attribute: &str) -> Option<String> {
         let path = self.path.join(attribute);
         // Whatever else lies in a copied tree, a pipe would be waited for.
-        let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+        let file = open_finite(&path).ok()?;
         let mut bytes = Vec::new();
         file.take(LONGEST).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())

@@ -1,9 +1,11 @@
 //! What was taken of each file: every row that was read is used or unusable, and said to be so.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::lines::Lines;
 use crate::ArchiveError;
+use crate::error::short_quotes;
 
 /// Remarks that are kept of a file; all are counted.
 const KEPT: usize = 20;
@@ -93,7 +95,7 @@ impl Took {
     /// Adds a note, unless there are many already.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         if self.notes.len() < KEPT {
-            self.notes.push(note.into());
+            self.notes.push(short_quotes(&note.into()));
         }
     }
 
@@ -114,7 +116,7 @@ impl Took {
 
 fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
     if remarks.len() < KEPT {
-        remarks.push(Remark { line, reason });
+        remarks.push(Remark { line, reason: short_quotes(&reason) });
     }
 }
 
@@ -122,6 +124,22 @@ fn keep(remarks: &mut Vec<Remark>, line: u64, reason: String) {
 pub(crate) fn first_refused(took: &[Took]) -> Option<ArchiveError> {
     let (file, reason) = took.iter().find_map(|took| Some((&took.file, took.refused.as_ref()?)))?;
     Some(ArchiveError::foreign(file, None, format!("it cannot be read: {reason}")))
+}
+
+/// Says which of the things in a folder are not read: those that are not `known` by name.
+pub(crate) fn unread(folder: &Path, known: impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(|name| !known(name)).collect();
+    names.sort();
+    let first = names.get(..names.len().min(3))?;
+    let more = names.len() - first.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let of = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    (!first.is_empty()).then(|| {
+        let message = format!("not read of {of}: {}{more}", first.join(", "));
+        (message, "nothing of them is in this run".into())
+    })
 }
 
 /// What became of one row.

@@ -387,3 +387,79 @@ fn documents_that_are_cut_off_are_named() {
     assert_eq!(values(&imported.run.record().unwrap(), "Ring n=256 procs=2", "time").len(), 2);
     assert_eq!(imported.took[0].rows_unusable, 1);
 }
+
+/// hyperfine's parameters are filled into its commands: where they are words there, what is left of a command tells it apart.
+#[test]
+fn commands_and_parameters_of_hyperfine_are_factors() {
+    let (_, record) = import(&Bench::new(), "hyperfine.json", Kind::Hyperfine);
+    let factors = &record.manifest.plan.factors;
+    assert_eq!(factors["command"], ["sleep 0.01", "true", "sleep 0.02"]);
+    assert_eq!(factors["n"], ["1", "2"]);
+    let bench = Bench::new();
+    let of = |results: &[(&str, &[(&str, &str)])]| {
+        let results: Vec<_> = results
+            .iter()
+            .map(|(command, parameters)| {
+                let parameters: std::collections::BTreeMap<_, _> = parameters.iter().copied().collect();
+                serde_json::json!({ "command": command, "times": [0.1, 0.2], "parameters": parameters })
+            })
+            .collect();
+        let path = bench.write("h.json", serde_json::json!({ "results": results }).to_string());
+        let plan = bench.import(&path).run.manifest().unwrap().plan;
+        let labels: Vec<String> = plan.cases.iter().map(perflab_model::Case::label).collect();
+        (plan.factors.into_iter().collect::<Vec<_>>(), labels)
+    };
+    let factor = |name: &str, levels: &[&str]| (name.to_owned(), levels.iter().map(|s| s.to_string()).collect());
+    let (factors, _) = of(&[("only", &[])]);
+    assert_eq!(factors, []);
+    let (factors, labels) = of(&[("a", &[]), ("b", &[])]);
+    assert_eq!(factors, [factor("command", &["a", "b"])]);
+    assert_eq!(labels, ["hyperfine command=a", "hyperfine command=b"]);
+    let (factors, labels) = of(&[("a 1", &[("n", "1")]), ("a 2", &[("n", "2")])]);
+    assert_eq!(factors, [factor("n", &["1", "2"])]);
+    assert_eq!(labels[0], "hyperfine command=a {n} n=1");
+    let (factors, _) = of(&[("a 1", &[("n", "1")]), ("b 1", &[("n", "1")]), ("a 2", &[("n", "2")])]);
+    assert_eq!(factors, [factor("command", &["a {n}", "b {n}"]), factor("n", &["1", "2"])]);
+    let (factors, labels) = of(&[("x01", &[("n", "1")]), ("x02", &[("n", "2")])]);
+    assert_eq!((factors, labels[1].as_str()), (vec![factor("n", &["1", "2"])], "hyperfine command=x0… n=2"));
+}
+
+#[test]
+fn what_a_job_of_fio_does_is_its_case() {
+    let bench = Bench::new();
+    let mut two = json("fio.json");
+    let mut other = two["jobs"][0].clone();
+    other["job options"]["bs"] = "16k".into();
+    two["jobs"].as_array_mut().unwrap().push(other);
+    let record = bench.import(&bench.write("two.json", two.to_string())).run.record().unwrap();
+    let labels: Vec<String> = record.manifest.plan.cases.iter().map(perflab_model::Case::label).collect();
+    let of = |bs: &str| format!("fio job=randread way=read bs={bs}");
+    assert!(labels.contains(&of("4k")) && labels.contains(&of("16k")), "{labels:?}");
+    let (_, one) = import(&bench, "fio.json", Kind::FioJson);
+    let parameters = &one.manifest.plan.cases[0].parameters;
+    assert_eq!(parameters["bs"].to_string(), "4k");
+    assert!(!parameters.contains_key("filename"), "where is not what");
+}
+
+#[test]
+fn deep_documents_are_refused_in_few_words() {
+    let bench = Bench::new();
+    let name = "a".repeat(3000);
+    let open = format!("<?xml version=\"1.0\"?><PhoronixTestSuite>{}", format!("<{name}>").repeat(300));
+    let json = format!("{{\"fio version\": {}", "[".repeat(300_000));
+    let html = format!("<?xml version=\"1.0\"?><PhoronixTestSuite></{}>", "b".repeat(600_000));
+    for (file, text) in [("deep.xml", open), ("deep.json", json), ("wrong.xml", html)] {
+        let told = bench.refused(&bench.write(file, text));
+        assert!(told.chars().count() < 4000, "{file}: {}", told.len());
+    }
+}
+
+/// Found only by trying every file: a long line, and a file of the same kind without the figure that was looked for.
+#[test]
+fn a_long_line_is_guessed_and_an_unknown_file_is_told_of_kind() {
+    let bench = Bench::new();
+    let times = vec!["0.5"; 100_000].join(",");
+    let long = bench.write("long.json", format!("{{\"results\":[{{\"command\":\"x\",\"times\":[{times}]}}]}}"));
+    assert_eq!(Kind::guess(&long).unwrap(), Kind::Hyperfine);
+    assert!(bench.refused(&bench.write("odd.txt", "what is this\n")).contains("--kind"));
+}

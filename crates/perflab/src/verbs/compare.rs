@@ -189,6 +189,7 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
     Ok(Options {
         confidence: confidence(&wanted.confidence)?,
         across: wanted.across,
+        boots_differ: wanted.boots_differ,
         default_margin: percent("--margin", &wanted.margin)?,
         metrics: wanted.metric.clone(),
         workloads: wanted.workload.clone(),

@@ -50,7 +50,7 @@ pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<
         page_size.map_err(|error| Usage::new(format!("--page-size: {error}"), "for example 64KiB"))?;
     let results =
         kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
-    kept(context, &results, &Options { label: wanted.label.clone(), page_size, ..Options::default() })
+    kept(context, &results, &Options { label: wanted.label.clone(), page_size, again: wanted.again, ..Options::default() })
 }
 
 /// Makes a run of each result, and says what was taken of them.
@@ -74,6 +74,10 @@ pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -
 /// Says what was taken of the files, and which runs they became.
 fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
     all.iter().for_each(|imported| warn(context, imported));
+    if context.quiet {
+        // What a script goes on with.
+        return all.iter().try_for_each(|imported| context.write(imported.run.id()));
+    }
     if !all.is_empty() {
         context.print(&table(all))?;
     }

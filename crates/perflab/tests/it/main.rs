@@ -19,6 +19,7 @@ mod flame;
 mod guests;
 mod history;
 mod image;
+mod imports;
 mod interrupted;
 mod io;
 mod laboratory;

@@ -9,6 +9,8 @@ use super::grid::{Cell, Column, Grid};
 const TEXT_WIDTH: usize = 100;
 /// Means from here on have no decimals,
 const LARGE: f64 = 1e3;
+/// below this are told with an exponent,
+const SMALL: f64 = 1e-4;
 /// and above this are told with an exponent.
 const LARGEST: f64 = 1e8;
 /// Changes from here on, in percent, are told with an exponent.
@@ -63,8 +65,12 @@ fn side(side: Option<(f64, Option<f64>)>) -> String {
 }
 
 /// A mean as lkp prints it: two decimals, above 1,000 none (what stands behind the point is cut off), above 10⁸ four digits.
+/// Below 1, where lkp's two decimals may say nothing (times in seconds are `0.00`), four digits as well.
 fn figure(mean: f64) -> String {
     match mean.abs() {
+        0.0 => "0.00".into(),
+        ..SMALL => exponent(mean, 3, ""),
+        size @ ..1.0 => format!("{mean:.*}", (3.0 - size.log10().floor()) as usize),
         ..LARGE => format!("{mean:.2}"),
         ..=LARGEST => format!("{:.0}", mean.floor()),
         _ => exponent(mean, 3, ""),

@@ -1,8 +1,7 @@
 //! blktrace's files: records of 48 bytes (`struct blk_io_trace`, linux/blktrace_api.h), each with as many bytes behind it as
 //! it says. The byte order is that of the recorded machine, which the magic number tells.
 
-use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use perflab_model::Nanos;
@@ -11,11 +10,14 @@ use perflab_model::io::{Device, SECTOR};
 use super::super::took::{self, Took};
 use super::{Action, Read, Seen, of_all_cpus};
 use crate::ArchiveError;
+use crate::finite_file::{open_finite, read_finite};
 
 /// The upper three bytes of the first word; the lowest is the version, which has been 7 since 2006.
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const HEAD: usize = 48;
+/// Bytes of the files of all CPUs that are read: five million records.
+const LARGEST: u64 = 256 << 20;
 
 /// Actions, in the lower half of the word.
 const QUEUE: u32 = 1;
@@ -36,7 +38,7 @@ const DISCARD: u32 = 1 << 13;
 
 pub(super) fn looks(path: &Path) -> bool {
     let mut word = [0; 4];
-    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut word));
+    let read = open_finite(path).and_then(|mut file| file.read_exact(&mut word));
     read.is_ok() && Order::of(word).is_some()
 }
 
@@ -83,14 +85,23 @@ struct Record<'a> {
 
 /// Reads the file of a CPU and those of the others.
 pub(super) fn read(path: &Path) -> Result<(Read, Vec<Took>), ArchiveError> {
-    let (mut all, mut took) = (Read::default(), Vec::new());
+    let (mut all, mut took, mut left) = (Read::default(), Vec::new(), LARGEST);
     for file in of_all_cpus(path) {
-        let bytes = fs::read(&file).map_err(ArchiveError::io("read", &file))?;
+        let bytes = read_finite(&file, left).map_err(|error| too_long(&file, error))?;
+        left -= bytes.len() as u64;
         took.push(read_one(&file, &bytes, &mut all)?);
     }
     let first = all.seen.iter().map(|seen| seen.at).min().unwrap_or_default();
     all.seen.iter_mut().for_each(|seen| seen.at = seen.at.since(first));
     Ok((all, took))
+}
+
+/// A trace is held in memory, several times over as it is made into requests.
+fn too_long(file: &Path, error: io::Error) -> ArchiveError {
+    match error.raw_os_error() {
+        None => ArchiveError::foreign(file, None, format!("{error}: cut it, as with `blkparse -w FROM:TO`")),
+        Some(_) => ArchiveError::io("read", file)(error),
+    }
 }
 
 fn read_one(file: &Path, bytes: &[u8], all: &mut Read) -> Result<Took, ArchiveError> {

@@ -13,6 +13,8 @@ use crate::ArchiveError;
 
 /// Lines that are looked at: blkparse may have said first which files it reads.
 const LOOKED_AT: usize = 20;
+/// Bytes of text that are read: six million lines, which are held in memory.
+const LARGEST: u64 = 512 << 20;
 
 pub(super) fn looks(path: &Path) -> bool {
     let Ok(mut lines) = Lines::open(path) else { return false };
@@ -29,7 +31,7 @@ pub(super) fn looks(path: &Path) -> bool {
 /// Reads the text of one or more disks.
 pub(super) fn read(path: &Path) -> Result<(Read, Vec<Took>), ArchiveError> {
     let (mut all, mut took) = (Read::default(), Took::of(path, "io"));
-    let mut lines = Lines::open(path)?;
+    let mut lines = Lines::open(path)?.at_most(LARGEST);
     let mut is_over = false;
     while let Some(line) = lines.next()? {
         // `CPU0 (sda):` begins the sums.

@@ -10,6 +10,8 @@ use super::folder::Folder;
 
 /// Lines of a file that are looked at.
 const LINES: u64 = 2_000;
+/// The files that are read.
+pub(super) const FILES: &[&str] = &["kernel.version", "lscpu.txt", "tests-sysstate"];
 /// Lines of lscpu, and the facts that they are.
 const CPU: &[(&str, &str)] = &[
     ("Model name", "cpu.model"),

@@ -20,10 +20,10 @@ use super::folder::Folder;
 use crate::ArchiveError;
 
 /// Opens a log that began then.
-type Open = fn(&Path, Option<Nanos>) -> Box<dyn Ticks>;
+pub(super) type Open = fn(&Path, Option<Nanos>) -> Box<dyn Ticks>;
 
 /// Every monitor that is read, by the name of its log.
-const MONITORS: &[(&str, Open)] = &[
+pub(super) const MONITORS: &[(&str, Open)] = &[
     ("vmstat", |path, begun| open(path, begun, VmstatTool::default())),
     ("iostat", |path, begun| open(path, begun, Iostat::default())),
     ("mpstat", |path, begun| open(path, begun, Mpstat::default())),

@@ -12,10 +12,10 @@ use super::super::lines::pointed;
 use super::super::results::Span;
 use super::super::session::Session;
 use super::super::story::{Story, metric};
-use super::super::took::{Took, first_refused};
+use super::super::took::{Took, first_refused, unread};
 use super::super::{Kind, Options, Source};
 use super::bench::Bench;
-use super::folder::{Folder, natural};
+use super::folder::{Folder, natural, plain};
 use super::timestamps::{Test, Timestamps};
 use super::{
     dbench, fio, hackbench, machine, memtier, monitors, netperf, perfpipe, pgbench, redis, stream, sysbench,
@@ -164,6 +164,16 @@ fn iteration(
             seen.entry(test.name.clone()).or_default().push(boot);
         }
     }
+    let tests = tests(path, &stamps);
+    story.notes.extend(unread(path, |name| {
+        let name = plain(name);
+        let of_monitor = |test: &Test| monitors::MONITORS.iter().any(|(monitor, _)| {
+            name.strip_prefix(monitor).and_then(|rest| rest.strip_prefix('-')).is_some_and(|rest| {
+                rest.strip_suffix(".start").unwrap_or(rest) == test.name
+            })
+        });
+        name == STAMPS || machine::FILES.contains(&name) || tests.iter().any(|test| test.name == name || of_monitor(test))
+    }));
     Ok(feeds)
 }
 

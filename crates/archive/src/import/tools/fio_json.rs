@@ -1,7 +1,7 @@
 //! `fio --output-format=json`: bandwidth, operations and latencies of each job, each way.
 
-use indexmap::IndexMap;
-use perflab_model::{Direction, Nanos};
+use indexmap::{IndexMap, IndexSet};
+use perflab_model::{Direction, Nanos, Value as Parameter};
 use serde_json::Value;
 
 use super::super::feed::Feed;
@@ -41,14 +41,58 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
     let ended = number(document.member("timestamp_ms")).map(|ms| Nanos((ms.max(0.0) * 1e6) as u64));
     let mut executions: Vec<(CaseId, ExecutionId)> = Vec::new();
     // The sum of all clients repeats them.
-    for job in jobs.iter().filter(|job| text(job, "jobname") != "All clients") {
-        one(job, ended, &mut executions, story, took);
+    let jobs: Vec<&Value> = jobs.iter().filter(|job| text(job, "jobname") != "All clients").collect();
+    for job in &jobs {
+        let options = options(document, job);
+        // What tells jobs of one name apart is part of their name here.
+        let twins = jobs.iter().filter(|twin| text(twin, "jobname") == text(job, "jobname"));
+        let twins: Vec<_> = twins.map(|twin| self::options(document, twin)).collect();
+        let differs = |name: &String| twins.iter().any(|twin| twin.get(name) != options.get(name));
+        let names = twins.iter().flat_map(IndexMap::keys).filter(|name| differs(name)).cloned().collect();
+        one(job, &Options { all: options, names }, ended, &mut executions, story, took);
     }
     Ok(Vec::new())
 }
 
+/// The options of a job.
+struct Options {
+    all: IndexMap<String, Parameter>,
+    /// those in which it differs from others of its name
+    names: IndexSet<String>,
+}
+
+/// Options that do not say what is done, but where, how long files are called, and what is printed.
+const ELSEWHERE: [&str; 12] = [
+    "name",
+    "description",
+    "filename",
+    "directory",
+    "filename_format",
+    "group_reporting",
+    "stonewall",
+    "new_group",
+    "output",
+    "output-format",
+    "status-interval",
+    "per_job_logs",
+];
+
+/// What a job was to do: its own options over those of all.
+fn options(document: &Document, job: &Value) -> IndexMap<String, Parameter> {
+    let global = document.member("global options").and_then(Value::as_object);
+    let own = job.get("job options").and_then(Value::as_object);
+    let all = global.into_iter().chain(own).flatten();
+    let says = |name: &str| !ELSEWHERE.contains(&name) && !name.starts_with("write_") && !name.starts_with("log_");
+    let parameter = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.parse().map_or_else(|_| Parameter::Text(text.clone()), Parameter::Int)
+    };
+    all.filter(|(name, _)| says(name)).map(|(name, value)| (name.clone(), parameter(value))).collect()
+}
+
 fn one(
     job: &Value,
+    options: &Options,
     ended: Option<Nanos>,
     executions: &mut Vec<(CaseId, ExecutionId)>,
     story: &mut Story,
@@ -64,7 +108,7 @@ fn one(
     for way in WAYS {
         let Some(figures) = job.get(way) else { continue };
         if number(figures.get("io_bytes")).is_some_and(|bytes| bytes > 0.0) {
-            figures_of(figures, (name, way), span, executions, story);
+            figures_of(figures, (name, way), options, span, executions, story);
             took.count(0, Read::Used);
         }
     }
@@ -73,13 +117,17 @@ fn one(
 fn figures_of(
     figures: &Value,
     (name, way): (&str, &str),
+    options: &Options,
     span: Option<Span>,
     executions: &mut Vec<(CaseId, ExecutionId)>,
     story: &mut Story,
 ) {
-    let point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
+    let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
+    let told = options.all.iter().filter(|(name, _)| options.names.contains(*name));
+    point.extend(told.map(|(name, value)| (name.clone(), value.clone())));
     let results = &mut story.results;
     let case = results.case("fio", point);
+    results.parameters(case, options.all.clone());
     // Jobs of one name ran beside each other: one execution with several values.
     let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
     let execution = known.unwrap_or_else(|| results.execution(case, 0, span));

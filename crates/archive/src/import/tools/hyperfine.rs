@@ -1,6 +1,8 @@
 //! `hyperfine --export-json`: the time of every run of every command.
 
-use indexmap::IndexMap;
+use std::collections::HashSet;
+
+use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Direction, Value as Parameter};
 use serde_json::Value;
 
@@ -14,25 +16,105 @@ pub(super) fn looks(document: &Document) -> bool {
     document
         .list("results")
         .iter()
-        .any(|result| result.get("command").is_some() && result.get("mean").is_some())
+        .any(|result| result.get("command").is_some() && ["mean", "times"].iter().any(|name| result.get(name).is_some()))
 }
 
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
-    for result in document.list("results") {
-        command(result, story, took);
+    let results = document.list("results");
+    for (result, place) in results.iter().zip(places(results)) {
+        command(result, place, story, took);
     }
     took.note("means of user and system time are left out, as they are of no single run");
     Ok(Vec::new())
 }
 
-fn command(result: &Value, story: &mut Story, took: &mut Took) {
-    let name = text(result, "command");
-    let mut point = IndexMap::from([("command".to_owned(), Parameter::from(name))]);
-    for (key, value) in result.get("parameters").and_then(Value::as_object).into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        point.insert(key.clone(), value.parse().map_or_else(|_| Parameter::Text(value), Parameter::Int));
+/// Where a result stands: what it is a case of, and the levels of what was varied.
+struct Place {
+    point: IndexMap<String, Parameter>,
+    levels: Vec<(String, String)>,
+}
+
+/// Commands and parameters of which there are several are what was varied: factors. hyperfine fills parameters into its
+/// commands; where its values are taken out of them again, commands that differ in nothing else are one.
+fn places(results: &[Value]) -> Vec<Place> {
+    let command = |result| text(result, "command").to_owned();
+    let templates: Vec<String> = results.iter().map(template).collect();
+    let keys: HashSet<(&String, Vec<(String, String)>)> =
+        templates.iter().zip(results.iter().map(parameters)).collect();
+    // Two commands that would fall together are told apart by their own text.
+    let commands = if keys.len() == results.len() { templates } else { results.iter().map(command).collect() };
+    // Where parameters alone tell results apart, a command beside them would leave nothing to compare.
+    let points: HashSet<Vec<(String, String)>> = results.iter().map(parameters).collect();
+    let commands = if points.len() == results.len() { vec![common(&commands); results.len()] } else { commands };
+    let several = |values: &mut dyn Iterator<Item = String>| values.collect::<HashSet<_>>().len() > 1;
+    let is_varied = several(&mut commands.iter().cloned());
+    let names: IndexSet<String> = results.iter().flat_map(parameters).map(|(name, _)| name).collect();
+    let value_of = |result: &Value, name: &String| parameters(result).into_iter().find(|(of, _)| of == name);
+    let varied: Vec<&String> = names
+        .iter()
+        .filter(|name| several(&mut results.iter().map(|result| value_of(result, name).unwrap_or_default().1)))
+        .collect();
+    let place = |(result, command): (&Value, String)| {
+        let (mut point, mut levels) = (IndexMap::new(), Vec::new());
+        match is_varied {
+            true => levels.push(("command".to_owned(), command)),
+            false => drop(point.insert("command".to_owned(), Parameter::from(command.as_str()))),
+        }
+        for (name, value) in parameters(result) {
+            match varied.contains(&&name) {
+                true => levels.push((name, value)),
+                false => drop(point.insert(name, parameter(value))),
+            }
+        }
+        Place { point, levels }
+    };
+    results.iter().zip(commands).map(place).collect()
+}
+
+/// What commands have in common at their beginning: all of it, where they are one.
+fn common(commands: &[String]) -> String {
+    let Some((first, rest)) = commands.split_first() else { return String::new() };
+    let alike = |other: &String| first.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b).count();
+    match rest.iter().map(alike).min() {
+        Some(count) if rest.iter().any(|other| other != first) => {
+            first.chars().take(count).chain(['…']).collect()
+        }
+        _ => first.clone(),
     }
-    let case = story.results.case("hyperfine", point);
+}
+
+fn parameter(value: String) -> Parameter {
+    value.parse().map_or_else(|_| Parameter::Text(value), Parameter::Int)
+}
+
+/// The parameters of a result, as text.
+fn parameters(result: &Value) -> Vec<(String, String)> {
+    let all = result.get("parameters").and_then(Value::as_object).into_iter().flatten();
+    all.map(|(key, value)| (key.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect()
+}
+
+/// A command with its parameters' names in the place of their values, where these stand as words.
+fn template(result: &Value) -> String {
+    parameters(result).into_iter().fold(text(result, "command").to_owned(), |command, (name, value)| {
+        let is_end = |sign: Option<char>| sign.is_none_or(|sign| !sign.is_alphanumeric());
+        let (mut out, mut rest) = (String::new(), command.as_str());
+        while let Some(at) = rest.find(&value).filter(|_| !value.is_empty()) {
+            let (before, after) = (rest.get(..at).unwrap_or_default(), rest.get(at + value.len()..).unwrap_or_default());
+            let is_word = is_end(before.chars().next_back().or(out.chars().next_back())) && is_end(after.chars().next());
+            out += before;
+            out += &if is_word { format!("{{{name}}}") } else { value.clone() };
+            rest = after;
+        }
+        out + rest
+    })
+}
+
+fn command(result: &Value, place: Place, story: &mut Story, took: &mut Took) {
+    let name = text(result, "command");
+    let levels: Vec<(&str, &str)> =
+        place.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str())).collect();
+    let case = story.results.case_at("hyperfine", place.point, &levels);
     let time = story.results.metric(case, metric("time", "s", Direction::Lower, true));
     let Some(times) = result.get("times").and_then(Value::as_array) else {
         return left_out(took, 0, format!("`{name}` has no `times`: its mean alone is no sample"));

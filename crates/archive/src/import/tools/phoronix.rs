@@ -17,6 +17,9 @@ pub(super) fn looks(document: &Document) -> bool {
     document.text.trim_start().starts_with('<') && document.text.contains("<PhoronixTestSuite")
 }
 
+/// Elements within elements: results lie 5 deep.
+const DEEPEST: usize = 64;
+
 /// One `Result`, its texts by element.
 #[derive(Debug, Default)]
 struct Test {
@@ -63,6 +66,10 @@ fn parse(text: &str) -> Result<Suite, Fault> {
             Fault { line: Some(before.matches('\n').count() as u64 + 1), reason }
         };
         match event.map_err(|error| fault(format!("it is no XML: {error}"), reader.error_position()))? {
+            Event::Start(_) if path.len() == DEEPEST => {
+                let reason = format!("its elements lie more than {DEEPEST} deep in one another");
+                return Err(fault(reason, reader.buffer_position()));
+            }
             Event::Start(tag) => {
                 path.push(tag.name().as_ref().to_owned());
                 held.clear();

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Usage};
 
 /// Makes a run of a trace.
 pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
+    crate::verbs::import::refuse_endless(&wanted.path)?;
     let kind = Kind::guess(&wanted.path)?;
     if !matches!(kind, Kind::Blktrace | Kind::Blkparse) {
         let message = format!("{} is no block trace", wanted.path.display());

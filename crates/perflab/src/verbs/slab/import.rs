@@ -7,5 +7,6 @@ use crate::verbs;
 
 /// Makes a run of logs of the slab allocator, and says what was taken of each file.
 pub fn import(context: &Context, wanted: &Import) -> anyhow::Result<Exit> {
+    verbs::import::refuse_endless(&wanted.path)?;
     verbs::import::foreign(context, wanted)
 }

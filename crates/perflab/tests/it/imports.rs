@@ -1,0 +1,164 @@
+//! Imports as people make them: what files do not say is not made up, and no file commands a terminal.
+
+use std::fs;
+
+use crate::laboratory::Laboratory;
+
+fn hyperfine(laboratory: &Laboratory, name: &str, commands: &[(&str, f64)]) -> String {
+    let result = |(command, time): &(&str, f64)| {
+        let times: Vec<f64> = (0..10).map(|run| time + f64::from(run) * 1e-4).collect();
+        serde_json::json!({ "command": command, "mean": time, "times": times })
+    };
+    let results: Vec<_> = commands.iter().map(result).collect();
+    let path = laboratory.path(name);
+    fs::write(&path, serde_json::json!({ "results": results }).to_string()).unwrap();
+    path.display().to_string()
+}
+
+/// fio's JSON of a job with this block size and bandwidth.
+fn fio(laboratory: &Laboratory, name: &str, bs: &str, bandwidth: u64) -> String {
+    let read = serde_json::json!({ "io_bytes": 1_048_576, "bw_bytes": bandwidth, "iops": 100.0 });
+    let job = serde_json::json!({
+        "jobname": "j", "error": 0, "job_runtime": 10, "job options": { "bs": bs, "rw": "read" }, "read": read
+    });
+    let path = laboratory.path(name);
+    fs::write(&path, serde_json::json!({ "fio version": "fio-3.33", "jobs": [job] }).to_string()).unwrap();
+    path.display().to_string()
+}
+
+fn verdicts(laboratory: &Laboratory, words: &[&str]) -> Vec<String> {
+    let told = laboratory.good(&[words, &["--format", "json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    let comparison = document.get(0).unwrap_or(&document);
+    let rows = comparison["rows"].as_array().unwrap();
+    rows.iter().map(|row| row["verdict"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn commands_of_one_hyperfine_are_compared() {
+    let laboratory = Laboratory::new();
+    let file = hyperfine(&laboratory, "h.json", &[("slow", 0.2), ("quick", 0.1)]);
+    laboratory.good(&["import", &file, "--label", "hyp"]);
+    assert_eq!(verdicts(&laboratory, &["compare", "hyp", "--by", "command"]), ["better"]);
+}
+
+#[test]
+fn imports_of_which_nobody_knows_the_boot_are_not_boots() {
+    let laboratory = Laboratory::new();
+    for (label, bandwidth) in [("old", 1000), ("new", 2000)] {
+        for run in 0..5 {
+            let file = fio(&laboratory, &format!("{label}{run}.json"), "4k", bandwidth + run);
+            laboratory.good(&["import", &file, "--label", label]);
+        }
+    }
+    let json = |words: &[&str]| {
+        let told = laboratory.good(&[words, &["--format", "json", "--metric", "bandwidth"]].concat());
+        let document: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+        document.get(0).unwrap_or(&document)["rows"][0].clone()
+    };
+    let unknown = json(&["compare", "old", "new"]);
+    assert_eq!(unknown["method"]["level"], "iteration");
+    assert!(unknown["flags"].as_array().unwrap().contains(&"unknown-boot".into()), "{unknown}");
+    let told = json(&["compare", "old", "new", "--boots-differ"]);
+    assert_eq!(told["method"]["level"], "boot");
+    assert!(!told["flags"].as_array().unwrap().contains(&"unknown-boot".into()), "{told}");
+}
+
+#[test]
+fn other_job_options_get_no_verdict_and_are_named() {
+    let laboratory = Laboratory::new();
+    for (label, bs) in [("old", "4k"), ("new", "16k")] {
+        for run in 0..5 {
+            let file = fio(&laboratory, &format!("{label}{run}.json"), bs, 1000 + run);
+            laboratory.good(&["import", &file, "--label", label]);
+        }
+    }
+    let found = verdicts(&laboratory, &["compare", "old", "new"]);
+    assert!(found.iter().all(|verdict| !["better", "worse", "same"].contains(&verdict.as_str())), "{found:?}");
+    let told = laboratory.good(&["compare", "old", "new"]);
+    assert!((told.out + &told.err).contains("bs: 4k -> 16k"));
+}
+
+#[test]
+fn a_file_counts_once_under_a_label() {
+    let laboratory = Laboratory::new();
+    let file = fio(&laboratory, "f.json", "4k", 1000);
+    let first = laboratory.good(&["import", "-q", &file, "--label", "l"]).out;
+    assert_eq!(first.trim().len(), 26, "an id, and nothing else: {first}");
+    let copy = laboratory.path("copy.json");
+    fs::copy(&file, &copy).unwrap();
+    let again = laboratory.run(&["import", copy.to_str().unwrap(), "--label", "l"]);
+    assert_eq!(again.code, Some(2), "{}", again.err);
+    assert!(again.err.contains("--again"), "{}", again.err);
+    let runs = || fs::read_dir(laboratory.path("archive/runs")).unwrap().count();
+    assert_eq!(runs(), 1, "nothing is left of what was refused");
+    laboratory.good(&["import", &file, "--label", "other"]);
+    laboratory.good(&["import", &file, "--label", "l", "--again"]);
+    assert_eq!(runs(), 3);
+}
+
+#[test]
+fn what_is_not_read_of_a_folder_is_named() {
+    let laboratory = Laboratory::new();
+    let folder = laboratory.path("result");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("slabinfo"), "slabinfo - version: 2.1\ndentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n").unwrap();
+    for name in ["a.dat", "b.dat", "c.dat", "d.dat"] {
+        fs::write(folder.join(name), "x").unwrap();
+    }
+    let cache = folder.join("slab/dentry");
+    fs::create_dir_all(&cache).unwrap();
+    for (name, value) in [("object_size", "192"), ("slab_size", "192"), ("objs_per_slab", "21"), ("order", "0")] {
+        fs::write(cache.join(name), value).unwrap();
+    }
+    let told = laboratory.good(&["import", folder.to_str().unwrap()]);
+    assert!(told.err.contains("not read of result: a.dat, b.dat, c.dat and 1 more"), "{}", told.err);
+    assert!(told.out.contains("slab-caches"), "the tree beside the log is read: {}", told.out);
+}
+
+/// Everything that importers quote, and what of it comes out again.
+#[test]
+fn files_command_no_terminal() {
+    let laboratory = Laboratory::new();
+    let evil = "\u{1b}[2J\u{7}\u{9b}5m\u{202e}";
+    let mut said = String::new();
+    let mut take = |words: &[&str]| {
+        let told = laboratory.run(words);
+        said += &(told.out + &told.err);
+    };
+    let write = |name: &str, text: String| {
+        let path = laboratory.path(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let files = [
+        write("go.txt", format!("goos: {evil}\nBenchmark{evil}-8 10 5 ns/op\nBenchmarkX{evil} z\nBenchmarkY-8 1 2 ns/op\n")),
+        write("evil.xml", format!("<?xml version=\"1.0\"?><PhoronixTestSuite><{evil}>")),
+        write("evil.json", format!("{{\"fio version\": \"{evil}\", {evil}")),
+        write("evil.log", format!("time: {evil}\nslabinfo - version: {evil}\n")),
+        write(&format!("name{evil}.txt"), "nothing".into()),
+        hyperfine(&laboratory, "hyp.json", &[(evil, 0.2), ("quick", 0.1)]),
+    ];
+    for file in &files {
+        take(&["import", file, "--label", evil]);
+    }
+    take(&["import", &laboratory.path(&format!("none{evil}")).display().to_string()]);
+    for words in [
+        &["list"][..],
+        &["show"],
+        &["show", "--format", "markdown"],
+        &["show", "--format", "csv"],
+        &["compare", "@latest", "--by", "command"],
+        &["compare", "@latest", "--by", evil],
+        &["plan", "@latest"],
+        &["export", "@latest", "--to", "markdown", "-o", "-"],
+        &["export", "@latest", "--to", "csv", "-o", "-"],
+        &["diff", "@latest", "@latest"],
+        &["show", evil],
+        &["report", "@latest", "-o", "r.html"],
+    ] {
+        take(words);
+    }
+    assert!(said.contains("\\x1b[2J"), "{said:?}");
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{said:?}");
+}
