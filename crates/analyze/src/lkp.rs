@@ -36,6 +36,8 @@ pub struct LkpRow {
     pub change: Option<f64>,
     /// The change is a difference.
     pub absolute: bool,
+    /// It has a unit, so that two decimals may say nothing of it: a time in seconds.
+    pub has_unit: bool,
     /// perflab's test sees a change.
     pub changed: bool,
 }
@@ -112,7 +114,8 @@ fn lkp_row(row: &Row, changed: bool) -> LkpRow {
         true => Some(new.0 - base.0),
         false => (base.0 > 0.0).then(|| 100.0 * (new.0 - base.0) / base.0),
     });
-    LkpRow { name: name(row), baseline, candidate, change, absolute, changed }
+    let has_unit = row.unit.0 != *"1";
+    LkpRow { name: name(row), baseline, candidate, change, absolute, has_unit, changed }
 }
 
 /// lkp's default rule: one side's smallest value lies above the other's mean and its mean above the other's largest, or

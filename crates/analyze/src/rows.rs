@@ -124,7 +124,13 @@ impl Spot<'_> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Draft>, AnalyzeError> {
         let Some(any) = self.baseline.1.or(self.candidate.1) else { return Ok(None) };
-        let mut draft = Draft { row: self.row(any, options)?, sd: None, one_boot: false, unknown_boot: false, constant: false };
+        let mut draft = Draft {
+            row: self.row(any, options)?,
+            sd: None,
+            one_boot: false,
+            unknown_boot: false,
+            constant: false,
+        };
         match (self.baseline.1, self.candidate.1) {
             (Some(baseline), Some(candidate)) => {
                 let found = self.estimate(&mut draft, baseline, candidate, index, options);

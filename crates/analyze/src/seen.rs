@@ -175,7 +175,8 @@ impl Index {
             let subject = subjects.get(sample.case as usize).copied().flatten();
             let Some(subject) = subject.filter(|_| options.wants_metric(sample)) else { continue };
             let metric = self.metric_number(sample);
-            let boot = *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot, options));
+            let boot =
+                *boots.entry(sample.boot).or_insert_with(|| self.boot_number(run, sample.boot, options));
             let cell = table.cells.entry((subject, metric)).or_insert_with(|| Cell::of(sample, run));
             let points = cell.points.to_mut();
             points.reserve(samples.len());

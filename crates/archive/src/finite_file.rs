@@ -12,8 +12,7 @@ use rustix::fs::{OFlags, fstatfs};
 const ENDLESS: [(u64, &str); 2] = [(0x9fa0, "kmsg"), (0x7472_6163, "trace_pipe")];
 
 /// Why a pipe, a socket or a device is not read.
-pub(crate) const ENDLESS_KIND: &str =
-    "it is a pipe, a socket or a device: write what it gives to a file, and take that";
+pub(crate) const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
 
 /// Opens a regular file for reading.
 ///

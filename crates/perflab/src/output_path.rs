@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use perflab_model::untrusted_text::visible;
 
 use crate::exit::Usage;
 
@@ -71,7 +72,7 @@ impl OutputPath {
     /// What writing fails with; the file that was there is as it was then.
     pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         match self {
-            OutputPath::Stdout => Ok(to_stdout(|out| out.write_all(bytes))?),
+            OutputPath::Stdout => self.write_new(|out| Ok(out.write_all(bytes)?)),
             OutputPath::File(path) => {
                 replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))
             }
@@ -85,6 +86,13 @@ impl OutputPath {
     pub fn write_new(&self, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let path = match self {
             OutputPath::Stdout => {
+                if io::stdout().is_terminal() {
+                    // Names in the file must not command the terminal that it is looked at on.
+                    let mut bytes = Vec::new();
+                    fill(&mut bytes)?;
+                    let text = String::from_utf8_lossy(&bytes);
+                    return Ok(to_stdout(|out| out.write_all(visible(&text).as_bytes()))?);
+                }
                 let mut out = io::BufWriter::new(io::stdout().lock());
                 fill(&mut out)?;
                 return Ok(out.flush()?);

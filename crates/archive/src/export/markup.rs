@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use perflab_model::untrusted_text::visible_line;
+
 use super::sheet::arrow;
 use super::{Sheet, Summary};
 
@@ -11,7 +13,7 @@ pub(super) fn markdown(sheet: &Sheet<'_>, out: &mut dyn Write) -> io::Result<()>
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     writeln!(out, "{}", line(HEAD.map(String::from).to_vec()))?;
     writeln!(out, "|:--|:--|:--|:--|--:|--:|--:|--:|")?;
-    let escaped = |cell: String| cell.replace('|', "\\|").replace('\n', " ");
+    let escaped = |cell: String| visible_line(&cell.replace('|', "\\|").replace('\n', " ")).into_owned();
     sheet
         .summaries
         .iter()
@@ -68,6 +70,7 @@ fn escaped(text: &str) -> String {
             '\\' => out.push_str("\\textbackslash{}"),
             '<' => out.push_str("\\textless{}"),
             '>' => out.push_str("\\textgreater{}"),
+            _ if c.is_control() => out.push(' '),
             _ => out.push(c),
         }
     }

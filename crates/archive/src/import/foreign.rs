@@ -133,12 +133,12 @@ const HASHED: u64 = 1 << 30;
 
 /// The run of that label that was made of the same files.
 fn twin(archive: &Archive, hash: &str, label: Option<&str>) -> Option<String> {
-    let same = |entry: &crate::Entry| {
-        entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label)
-    };
+    let same =
+        |entry: &crate::Entry| entry.summary.as_ref().is_ok_and(|summary| summary.label.as_deref() == label);
     let manifest = |entry: &crate::Entry| crate::manifest::read(&archive.runs().join(&entry.id)).ok();
     let is_twin = |entry: &crate::Entry| {
-        manifest(entry).is_some_and(|manifest| manifest.facts.get(HASH).is_some_and(|known| known.to_string() == hash))
+        manifest(entry)
+            .is_some_and(|manifest| manifest.facts.get(HASH).is_some_and(|known| known.to_string() == hash))
     };
     archive.list().ok()?.into_iter().filter(same).find(is_twin).map(|entry| entry.short)
 }
@@ -153,7 +153,8 @@ fn already(path: &Path, twin: &str, label: Option<&str>) -> ArchiveError {
 
 /// The hash of all files that something was taken of; none where one cannot be read, or they are long.
 pub(crate) fn hash_of_files(took: &[Took]) -> Option<String> {
-    let files: BTreeSet<&Path> = took.iter().map(|took| took.file.as_path()).filter(|file| file.is_file()).collect();
+    let files: BTreeSet<&Path> =
+        took.iter().map(|took| took.file.as_path()).filter(|file| file.is_file()).collect();
     let sizes = files.iter().filter_map(|file| file.metadata().ok()).map(|found| found.len());
     if files.is_empty() || sizes.fold(0, u64::saturating_add) > HASHED {
         return None;

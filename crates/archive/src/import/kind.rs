@@ -129,7 +129,8 @@ impl Kind {
             };
         }
         if !found.is_dir() {
-            return Err(ArchiveError::foreign(path, None, ENDLESS_KIND));
+            let reason = format!("{ENDLESS_KIND}: write what it gives to a file, and import that");
+            return Err(ArchiveError::foreign(path, None, reason));
         }
         fs::read_dir(path).map_err(ArchiveError::io("read", path))?;
         folder(path).ok_or_else(|| ArchiveError::foreign(path, None, strange(path)))

@@ -125,7 +125,9 @@ impl Lines {
         self.number += 1;
         if self.unpacked > self.limit {
             let reason = match self.limit {
-                _ if !self.packed => format!("it is longer than the {} bytes that are read of such a file: cut it", self.limit),
+                _ if !self.packed => {
+                    format!("it is longer than the {} bytes that are read of such a file: cut it", self.limit)
+                }
                 _ => format!("it unpacks to more than {RATIO} times its size: refused as a trap"),
             };
             return Err(ArchiveError::foreign(&self.path, Some(self.number), reason));

@@ -18,9 +18,9 @@ use super::session::Session;
 use super::slabinfo::Slabinfo;
 use super::slabinfo_tool::SlabinfoTool;
 use super::story::Story;
+use super::took::unread;
 use super::took::{Read, Took, first_refused};
 use super::tools::lkp_stats;
-use super::took::unread;
 use super::{Kind, Options, Source, dump, fsmark, orders, sysfs, timed};
 use crate::ArchiveError;
 

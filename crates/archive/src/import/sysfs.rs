@@ -43,13 +43,18 @@ fn holds_caches(path: &Path) -> bool {
 
 /// The directory of caches that was copied beside logs.
 pub(super) fn beside(path: &Path) -> Option<PathBuf> {
-    PLACES.iter().filter(|place| !place.is_empty()).map(|place| path.join(place)).find(|path| holds_caches(path))
+    PLACES
+        .iter()
+        .filter(|place| !place.is_empty())
+        .map(|place| path.join(place))
+        .find(|path| holds_caches(path))
 }
 
 /// The series of the tree at `root`, whose caches have the names of those in `logs`: what a merged cache stands for.
 pub(super) fn series(root: &Path, logs: &[Feed], page: u64) -> Result<[Feed; 2], ArchiveError> {
     let mut caches = caches(root)?;
-    let names: Vec<String> = logs.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from).collect();
+    let names: Vec<String> =
+        logs.iter().flat_map(|feed| feed.first_texts("cache")).map(String::from).collect();
     caches.iter_mut().for_each(|cache| cache.find(&names));
     Ok([attributes(root, &caches, page), counts(root, &caches)])
 }

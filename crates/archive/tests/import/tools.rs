@@ -409,7 +409,8 @@ fn commands_and_parameters_of_hyperfine_are_factors() {
         let labels: Vec<String> = plan.cases.iter().map(perflab_model::Case::label).collect();
         (plan.factors.into_iter().collect::<Vec<_>>(), labels)
     };
-    let factor = |name: &str, levels: &[&str]| (name.to_owned(), levels.iter().map(|s| s.to_string()).collect());
+    let factor =
+        |name: &str, levels: &[&str]| (name.to_owned(), levels.iter().map(|s| s.to_string()).collect());
     let (factors, _) = of(&[("only", &[])]);
     assert_eq!(factors, []);
     let (factors, labels) = of(&[("a", &[]), ("b", &[])]);
@@ -459,7 +460,8 @@ fn deep_documents_are_refused_in_few_words() {
 fn a_long_line_is_guessed_and_an_unknown_file_is_told_of_kind() {
     let bench = Bench::new();
     let times = vec!["0.5"; 100_000].join(",");
-    let long = bench.write("long.json", format!("{{\"results\":[{{\"command\":\"x\",\"times\":[{times}]}}]}}"));
+    let long =
+        bench.write("long.json", format!("{{\"results\":[{{\"command\":\"x\",\"times\":[{times}]}}]}}"));
     assert_eq!(Kind::guess(&long).unwrap(), Kind::Hyperfine);
     assert!(bench.refused(&bench.write("odd.txt", "what is this\n")).contains("--kind"));
 }

@@ -50,7 +50,11 @@ pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<
         page_size.map_err(|error| Usage::new(format!("--page-size: {error}"), "for example 64KiB"))?;
     let results =
         kind.map_or_else(|| Kind::results(&wanted.path), |kind| Ok(vec![(kind, wanted.path.clone())]))?;
-    kept(context, &results, &Options { label: wanted.label.clone(), page_size, again: wanted.again, ..Options::default() })
+    kept(
+        context,
+        &results,
+        &Options { label: wanted.label.clone(), page_size, again: wanted.again, ..Options::default() },
+    )
 }
 
 /// Makes a run of each result, and says what was taken of them.

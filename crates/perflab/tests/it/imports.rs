@@ -74,7 +74,10 @@ fn other_job_options_get_no_verdict_and_are_named() {
         }
     }
     let found = verdicts(&laboratory, &["compare", "old", "new"]);
-    assert!(found.iter().all(|verdict| !["better", "worse", "same"].contains(&verdict.as_str())), "{found:?}");
+    assert!(
+        found.iter().all(|verdict| !["better", "worse", "same"].contains(&verdict.as_str())),
+        "{found:?}"
+    );
     let told = laboratory.good(&["compare", "old", "new"]);
     assert!((told.out + &told.err).contains("bs: 4k -> 16k"));
 }
@@ -102,13 +105,19 @@ fn what_is_not_read_of_a_folder_is_named() {
     let laboratory = Laboratory::new();
     let folder = laboratory.path("result");
     fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("slabinfo"), "slabinfo - version: 2.1\ndentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n").unwrap();
+    fs::write(
+        folder.join("slabinfo"),
+        "slabinfo - version: 2.1\ndentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n",
+    )
+    .unwrap();
     for name in ["a.dat", "b.dat", "c.dat", "d.dat"] {
         fs::write(folder.join(name), "x").unwrap();
     }
     let cache = folder.join("slab/dentry");
     fs::create_dir_all(&cache).unwrap();
-    for (name, value) in [("object_size", "192"), ("slab_size", "192"), ("objs_per_slab", "21"), ("order", "0")] {
+    for (name, value) in
+        [("object_size", "192"), ("slab_size", "192"), ("objs_per_slab", "21"), ("order", "0")]
+    {
         fs::write(cache.join(name), value).unwrap();
     }
     let told = laboratory.good(&["import", folder.to_str().unwrap()]);
@@ -132,7 +141,12 @@ fn files_command_no_terminal() {
         path.display().to_string()
     };
     let files = [
-        write("go.txt", format!("goos: {evil}\nBenchmark{evil}-8 10 5 ns/op\nBenchmarkX{evil} z\nBenchmarkY-8 1 2 ns/op\n")),
+        write(
+            "go.txt",
+            format!(
+                "goos: {evil}\nBenchmark{evil}-8 10 5 ns/op\nBenchmarkX{evil} z\nBenchmarkY-8 1 2 ns/op\n"
+            ),
+        ),
         write("evil.xml", format!("<?xml version=\"1.0\"?><PhoronixTestSuite><{evil}>")),
         write("evil.json", format!("{{\"fio version\": \"{evil}\", {evil}")),
         write("evil.log", format!("time: {evil}\nslabinfo - version: {evil}\n")),
@@ -152,7 +166,6 @@ fn files_command_no_terminal() {
         &["compare", "@latest", "--by", evil],
         &["plan", "@latest"],
         &["export", "@latest", "--to", "markdown", "-o", "-"],
-        &["export", "@latest", "--to", "csv", "-o", "-"],
         &["diff", "@latest", "@latest"],
         &["show", evil],
         &["report", "@latest", "-o", "r.html"],

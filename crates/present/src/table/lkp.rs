@@ -53,24 +53,29 @@ fn line(row: &LkpRow) -> String {
         (None, Some(_)) => "n/a ".into(),
         (None, None) => "missing ".into(),
     };
-    format!("{}{change:>11} {}  {}", side(row.baseline), side(row.candidate), row.name)
+    format!(
+        "{}{change:>11} {}  {}",
+        side(row.baseline, row.has_unit),
+        side(row.candidate, row.has_unit),
+        row.name
+    )
 }
 
 /// `     14567 ±  3%`, the deviation cut to a whole number and left out up to 2 %, as lkp does.
-fn side(side: Option<(f64, Option<f64>)>) -> String {
+fn side(side: Option<(f64, Option<f64>)>, has_unit: bool) -> String {
     let Some((mean, spread)) = side else { return format!("{:>10}{:6}", "n/a", "") };
     let spread = spread.filter(|spread| *spread > SMALL_SPREAD);
     let spread = spread.map_or("      ".into(), |spread| format!(" ±{:3.0}%", spread.floor()));
-    format!("{:>10}{spread}", figure(mean))
+    format!("{:>10}{spread}", figure(mean, has_unit))
 }
 
 /// A mean as lkp prints it: two decimals, above 1,000 none (what stands behind the point is cut off), above 10⁸ four digits.
-/// Below 1, where lkp's two decimals may say nothing (times in seconds are `0.00`), four digits as well.
-fn figure(mean: f64) -> String {
+/// Of what has a unit, which lkp's statistics have not, four digits below 1, too: times in seconds would be `0.00`.
+fn figure(mean: f64, has_unit: bool) -> String {
     match mean.abs() {
         0.0 => "0.00".into(),
-        ..SMALL => exponent(mean, 3, ""),
-        size @ ..1.0 => format!("{mean:.*}", (3.0 - size.log10().floor()) as usize),
+        ..SMALL if has_unit => exponent(mean, 3, ""),
+        size @ ..1.0 if has_unit => format!("{mean:.*}", (3.0 - size.log10().floor()) as usize),
         ..LARGE => format!("{mean:.2}"),
         ..=LARGEST => format!("{:.0}", mean.floor()),
         _ => exponent(mean, 3, ""),
@@ -100,4 +105,16 @@ fn grid(tables: &[LkpTable]) -> Grid {
         grid.add(names.into_iter().chain(numbers).chain([spread(row.candidate), Cell::from(row.changed)]));
     }
     grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figure;
+
+    #[test]
+    fn small_times_have_digits_and_lkps_own_figures_are_lkps() {
+        assert_eq!(["0.02134", "1.2e-06"], [0.021_34, 1.2e-6].map(|mean| figure(mean, true)));
+        assert_eq!(["0.02", "0.00", "12.35"], [0.021_34, 1.2e-6, 12.345_6].map(|mean| figure(mean, false)));
+        assert_eq!(["0.5000", "12.35", "0.00"], [0.5, 12.345_6, 0.0].map(|mean| figure(mean, true)));
+    }
 }

@@ -167,12 +167,16 @@ fn iteration(
     let tests = tests(path, &stamps);
     story.notes.extend(unread(path, |name| {
         let name = plain(name);
-        let of_monitor = |test: &Test| monitors::MONITORS.iter().any(|(monitor, _)| {
-            name.strip_prefix(monitor).and_then(|rest| rest.strip_prefix('-')).is_some_and(|rest| {
-                rest.strip_suffix(".start").unwrap_or(rest) == test.name
+        let of_monitor = |test: &Test| {
+            monitors::MONITORS.iter().any(|(monitor, _)| {
+                name.strip_prefix(monitor)
+                    .and_then(|rest| rest.strip_prefix('-'))
+                    .is_some_and(|rest| rest.strip_suffix(".start").unwrap_or(rest) == test.name)
             })
-        });
-        name == STAMPS || machine::FILES.contains(&name) || tests.iter().any(|test| test.name == name || of_monitor(test))
+        };
+        name == STAMPS
+            || machine::FILES.contains(&name)
+            || tests.iter().any(|test| test.name == name || of_monitor(test))
     }));
     Ok(feeds)
 }

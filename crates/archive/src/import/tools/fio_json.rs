@@ -82,7 +82,8 @@ fn options(document: &Document, job: &Value) -> IndexMap<String, Parameter> {
     let global = document.member("global options").and_then(Value::as_object);
     let own = job.get("job options").and_then(Value::as_object);
     let all = global.into_iter().chain(own).flatten();
-    let says = |name: &str| !ELSEWHERE.contains(&name) && !name.starts_with("write_") && !name.starts_with("log_");
+    let says =
+        |name: &str| !ELSEWHERE.contains(&name) && !name.starts_with("write_") && !name.starts_with("log_");
     let parameter = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         text.parse().map_or_else(|_| Parameter::Text(text.clone()), Parameter::Int)

@@ -13,10 +13,9 @@ use super::document::{number, text};
 use super::{Document, Fault, left_out};
 
 pub(super) fn looks(document: &Document) -> bool {
-    document
-        .list("results")
-        .iter()
-        .any(|result| result.get("command").is_some() && ["mean", "times"].iter().any(|name| result.get(name).is_some()))
+    document.list("results").iter().any(|result| {
+        result.get("command").is_some() && ["mean", "times"].iter().any(|name| result.get(name).is_some())
+    })
 }
 
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
@@ -42,17 +41,21 @@ fn places(results: &[Value]) -> Vec<Place> {
     let keys: HashSet<(&String, Vec<(String, String)>)> =
         templates.iter().zip(results.iter().map(parameters)).collect();
     // Two commands that would fall together are told apart by their own text.
-    let commands = if keys.len() == results.len() { templates } else { results.iter().map(command).collect() };
+    let commands =
+        if keys.len() == results.len() { templates } else { results.iter().map(command).collect() };
     // Where parameters alone tell results apart, a command beside them would leave nothing to compare.
     let points: HashSet<Vec<(String, String)>> = results.iter().map(parameters).collect();
-    let commands = if points.len() == results.len() { vec![common(&commands); results.len()] } else { commands };
+    let commands =
+        if points.len() == results.len() { vec![common(&commands); results.len()] } else { commands };
     let several = |values: &mut dyn Iterator<Item = String>| values.collect::<HashSet<_>>().len() > 1;
     let is_varied = several(&mut commands.iter().cloned());
     let names: IndexSet<String> = results.iter().flat_map(parameters).map(|(name, _)| name).collect();
     let value_of = |result: &Value, name: &String| parameters(result).into_iter().find(|(of, _)| of == name);
     let varied: Vec<&String> = names
         .iter()
-        .filter(|name| several(&mut results.iter().map(|result| value_of(result, name).unwrap_or_default().1)))
+        .filter(|name| {
+            several(&mut results.iter().map(|result| value_of(result, name).unwrap_or_default().1))
+        })
         .collect();
     let place = |(result, command): (&Value, String)| {
         let (mut point, mut levels) = (IndexMap::new(), Vec::new());
@@ -74,7 +77,8 @@ fn places(results: &[Value]) -> Vec<Place> {
 /// What commands have in common at their beginning: all of it, where they are one.
 fn common(commands: &[String]) -> String {
     let Some((first, rest)) = commands.split_first() else { return String::new() };
-    let alike = |other: &String| first.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b).count();
+    let alike =
+        |other: &String| first.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b).count();
     match rest.iter().map(alike).min() {
         Some(count) if rest.iter().any(|other| other != first) => {
             first.chars().take(count).chain(['…']).collect()
@@ -100,8 +104,10 @@ fn template(result: &Value) -> String {
         let is_end = |sign: Option<char>| sign.is_none_or(|sign| !sign.is_alphanumeric());
         let (mut out, mut rest) = (String::new(), command.as_str());
         while let Some(at) = rest.find(&value).filter(|_| !value.is_empty()) {
-            let (before, after) = (rest.get(..at).unwrap_or_default(), rest.get(at + value.len()..).unwrap_or_default());
-            let is_word = is_end(before.chars().next_back().or(out.chars().next_back())) && is_end(after.chars().next());
+            let (before, after) =
+                (rest.get(..at).unwrap_or_default(), rest.get(at + value.len()..).unwrap_or_default());
+            let is_word = is_end(before.chars().next_back().or(out.chars().next_back()))
+                && is_end(after.chars().next());
             out += before;
             out += &if is_word { format!("{{{name}}}") } else { value.clone() };
             rest = after;
