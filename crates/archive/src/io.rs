@@ -37,7 +37,7 @@ const COLUMNS: [(&str, Stored, &str, bool, &str); 10] = [
         Stored::Text,
         "1",
         false,
-        "pages: added, fault, read, mapped; requests: issued, completed; processes: exec, exit",
+        "pages: added, fault, read, mapped; requests: queued, issued, completed; processes: exec, exit",
     ),
     ("device", Stored::Text, "1", false, "file system, or disk of a request: major:minor"),
     (

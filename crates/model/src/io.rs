@@ -65,6 +65,8 @@ pub enum IoKind {
     Read,
     /// pages that lay around a fault, and in the cache, were mapped with it
     Mapped,
+    /// a request came to a disk's queue, where it may be merged with others; only other tools' block traces have it
+    Queued,
     /// a request went to a disk
     Issued,
     /// a disk answered a request
@@ -76,11 +78,12 @@ pub enum IoKind {
 }
 
 /// Every kind, with its name in tables.
-pub const IO_KINDS: [(IoKind, &str); 8] = [
+pub const IO_KINDS: [(IoKind, &str); 9] = [
     (IoKind::Added, "added"),
     (IoKind::Fault, "fault"),
     (IoKind::Read, "read"),
     (IoKind::Mapped, "mapped"),
+    (IoKind::Queued, "queued"),
     (IoKind::Issued, "issued"),
     (IoKind::Completed, "completed"),
     (IoKind::Exec, "exec"),
@@ -271,6 +274,27 @@ pub struct SectorRange {
     pub sectors: u64,
 }
 
+/// Pages of a file that follow one another, as a list of pages of another tool names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PageRange {
+    /// the file system
+    pub device: Device,
+    /// the file's number there
+    pub inode: u64,
+    /// first page
+    pub first: u64,
+    /// pages
+    pub count: u64,
+}
+
+/// A list of whose the blocks of a file system are, made by another tool: a recording's files were taken from it, in place of
+/// the file system itself. It tells no directory from a file, and its files have no size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockMap {
+    /// bytes of a block
+    pub block_size: u64,
+}
+
 /// A disk that lies upon others: a loop device, RAID, device mapper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
@@ -278,6 +302,44 @@ pub struct Stack {
     pub device: Device,
     /// what it lies on: its requests come again there
     pub below: Vec<SectorRange>,
+}
+
+/// Where a part of a stacked device lies on a disk below, which is the one that requests name: a volume of device mapper, a
+/// mirror. A mirror has such a part on each of its disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceSegment {
+    /// the upper device
+    pub device: Device,
+    /// first byte on it
+    pub from: u64,
+    /// bytes
+    pub length: u64,
+    /// the disk below
+    pub disk: Device,
+    /// first byte there
+    pub start: u64,
+}
+
+/// A device of which it is not known where it lies on the disks that requests name, so that what it was asked for has no owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnplacedDevice {
+    /// the device
+    pub device: Device,
+    /// why not
+    pub reason: String,
+}
+
+/// A part of a disk that belongs to a part of a device above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskPlace {
+    /// the disk that requests name
+    pub disk: Device,
+    /// first byte there
+    pub physical: u64,
+    /// how far from the beginning of what was asked about
+    pub skipped: u64,
+    /// bytes
+    pub length: u64,
 }
 
 /// Everything that was traced in one iteration.
@@ -316,6 +378,15 @@ pub struct IoTold {
     /// names of threads, where no start of a program tells them
     #[serde(default)]
     pub names: BTreeMap<i32, String>,
+    /// where devices that pass their requests on lie on the disks below
+    #[serde(default)]
+    pub segments: Vec<DeviceSegment>,
+    /// devices that pass their requests on, and of which that is not known
+    #[serde(default)]
+    pub unplaced: Vec<UnplacedDevice>,
+    /// where the files are from, if not from the file system itself
+    #[serde(default)]
+    pub block_map: Option<BlockMap>,
 }
 
 impl IoTold {
@@ -323,6 +394,34 @@ impl IoTold {
     pub fn disk(&self, device: Device) -> (Device, u64) {
         let found = self.partitions.iter().find(|partition| partition.device == device);
         found.map_or((device, 0), |partition| (partition.disk, partition.start))
+    }
+
+    /// Where some bytes of a file system's device lie on the disks that requests name: in pieces on stacked devices, and more than
+    /// once on mirrors.
+    pub fn places(&self, device: Device, physical: u64, length: u64) -> Vec<DiskPlace> {
+        let (disk, start) = self.disk(device);
+        let (first, end) =
+            (start.saturating_add(physical), start.saturating_add(physical).saturating_add(length));
+        let own = self.segments.iter().filter(|segment| segment.device == disk);
+        let mut places: Vec<DiskPlace> = own
+            .clone()
+            .filter_map(|segment| {
+                let from = first.max(segment.from);
+                let to = end.min(segment.from.saturating_add(segment.length));
+                let physical = segment.start.saturating_add(from.checked_sub(segment.from)?);
+                let place = DiskPlace {
+                    disk: segment.disk,
+                    physical,
+                    skipped: from - first,
+                    length: to.checked_sub(from)?,
+                };
+                (place.length > 0).then_some(place)
+            })
+            .collect();
+        if own.count() == 0 {
+            places.push(DiskPlace { disk, physical: first, skipped: 0, length });
+        }
+        places
     }
 }
 
@@ -335,6 +434,29 @@ mod tests {
         let device = Device::parse("254:17").unwrap();
         assert_eq!((device, device.to_string()), (Device(254 << 20 | 17), "254:17".into()));
         assert!(Device::parse("254").is_none());
+    }
+
+    #[test]
+    fn a_file_on_a_volume_in_pieces_has_its_places_below() {
+        let [volume, partition, sda, sdb] =
+            [(253, 0), (253, 1), (8, 0), (8, 16)].map(|(a, b)| Device::new(a, b));
+        let segment = |from, length, disk, start| DeviceSegment { device: volume, from, length, disk, start };
+        let told = IoTold {
+            partitions: vec![Partition { device: partition, disk: volume, start: 50 }],
+            segments: vec![
+                segment(0, 100, sda, 1000),
+                segment(100, 100, sdb, 7000),
+                segment(0, 200, sdb, 9000),
+            ],
+            ..IoTold::default()
+        };
+        let place = |disk, physical, skipped, length| DiskPlace { disk, physical, skipped, length };
+        let mirrored = place(sdb, 9090, 0, 20);
+        let both = [place(sda, 1090, 0, 10), place(sdb, 7000, 10, 10), mirrored];
+        assert_eq!(told.places(volume, 90, 20), both);
+        assert_eq!(told.places(partition, 40, 20), both, "a partition of the volume");
+        assert_eq!(told.places(volume, 300, 20), [], "beyond its end");
+        assert_eq!(told.places(sda, 5, 9), [place(sda, 5, 0, 9)]);
     }
 
     #[test]

@@ -32,6 +32,14 @@ pub enum PrefetchError {
         /// what is wrong
         reason: String,
     },
+    /// The file is a list of pages of the prefetch module of 2007, and cannot be read.
+    #[error("{} is no dump of the prefetch module of 2007 that can be read: {reason}", path.display())]
+    Dump {
+        /// the file
+        path: PathBuf,
+        /// what is wrong
+        reason: String,
+    },
     /// A newer perflab wrote it.
     #[error("{} is of format {found}, and this perflab reads up to {known}: update perflab, or learn anew", path.display())]
     Newer {

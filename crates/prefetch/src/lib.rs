@@ -12,6 +12,7 @@
 //! | [`residency`] | the same without root: what of your own files is in memory afterwards |
 //! | [`policy`] | from several starts to what is read ahead; ageing |
 //! | [`file`](mod@file) | the trace on disk: versioned, with a checksum |
+//! | [`dump`] | the lists of pages of the prefetch module of 2007 |
 //! | [`store`] | where traces lie, one a program |
 //! | [`plan`] | what is to be read, in which order |
 //! | [`mode`] | what is read before a program starts, and what beside it |
@@ -23,6 +24,7 @@
 
 pub mod arrange;
 pub mod daemon;
+pub mod dump;
 pub mod error;
 pub mod file;
 mod kernel;

@@ -2,7 +2,7 @@
 
 mod picture;
 
-use perflab_analyze::io::{Coverage, FileUse, Folder, Place, Tick};
+use perflab_analyze::io::{Coverage, FileUse, Folder, Place, PublishedCoverage, Status, Tick};
 use perflab_model::Nanos;
 use perflab_model::io::{PAGE, SECTOR};
 
@@ -102,6 +102,32 @@ pub fn coverage_grid(coverage: &Coverage) -> Grid {
         ("under way at the end", answers.under_way),
     ] {
         grid.add([name.into(), bytes(amount), amount.div_ceil(PAGE).into()]);
+    }
+    grid
+}
+
+/// The figures of the comparison of 2007, and those by block beside them.
+#[must_use]
+pub fn published_grid(published: &PublishedCoverage, ours: &Coverage) -> Grid {
+    let mut grid = grid("status", ["2007: requests", "2007: share", "blocks", "share"]);
+    let of = |statuses: &[Status]| {
+        let bytes: u64 = statuses.iter().filter_map(|status| ours.bytes.get(status)).sum();
+        bytes.div_ceil(PAGE)
+    };
+    let lacking = [Status::NotInTrace, Status::Missing, Status::ReadAround];
+    let rows = [
+        ("found", published.found, of(&[Status::Found])),
+        ("not in trace", published.missing, of(&lacking)),
+        ("metadata", published.indirect, of(&[Status::Metadata])),
+        ("unknown", published.unknown, of(&[Status::Unknown, Status::Before])),
+    ];
+    let (requests, blocks) = (published.requests(), rows.iter().map(|(_, _, blocks)| blocks).sum::<u64>());
+    for (name, theirs, ours) in rows.into_iter().chain([("sum", requests, blocks)]) {
+        let share = |count: u64, of: u64| {
+            let share = count as f64 / of.max(1) as f64;
+            Cell::shown(format!("{:.1} %", share * 100.0), share)
+        };
+        grid.add([name.into(), theirs.into(), share(theirs, requests), ours.into(), share(ours, blocks)]);
     }
     grid
 }

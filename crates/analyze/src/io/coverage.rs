@@ -3,10 +3,10 @@
 //! Every block that a disk was asked for gets exactly one [`Status`], so the classes sum to the bytes that the disk
 //! delivered; that is a check on the analysis itself, and [`Answers`] are counted apart from them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use perflab_model::Nanos;
-use perflab_model::io::{Device, FileClass, IoEvent, IoKind, IoRecording, Programs, Runs, SECTOR};
+use perflab_model::io::{Device, FileClass, IoEvent, IoKind, IoRecording, PageRange, Programs, Runs, SECTOR};
 
 use super::answers::{Answers, reads};
 use super::disk::{BLOCK, DiskMap, Owner, Piece};
@@ -28,6 +28,8 @@ pub enum Status {
     Found,
     /// it was needed, and the trace lacks it
     Missing,
+    /// the trace lacks it, and which pages were needed was not recorded
+    NotInTrace,
     /// it came along with others, and nobody needed it
     ReadAround,
     /// a file system's own block that the trace lacks
@@ -39,9 +41,10 @@ pub enum Status {
 }
 
 /// All of them, with a name.
-pub const STATUSES: [(Status, &str); 6] = [
+pub const STATUSES: [(Status, &str); 7] = [
     (Status::Found, "found"),
     (Status::Missing, "missing"),
+    (Status::NotInTrace, "not in trace"),
     (Status::ReadAround, "read around"),
     (Status::Metadata, "metadata"),
     (Status::Before, "before"),
@@ -89,11 +92,39 @@ pub struct Coverage {
     pub answers: Answers,
 }
 
+impl Known {
+    /// The pages of a list that another tool made, and under which device it names the file system of the recording's files,
+    /// where these are of a map: that knows no number of its partition, so that is the one with most of its inodes.
+    pub fn of_pages(recording: &IoRecording, ranges: &[PageRange]) -> (Self, Option<Device>) {
+        let mapped = recording.told.block_map.and(recording.files.first()).map(|file| file.device);
+        let inodes: HashSet<u64> = recording.files.iter().map(|file| file.inode).collect();
+        let mut common: BTreeMap<Device, HashSet<u64>> = BTreeMap::new();
+        for range in ranges.iter().filter(|range| inodes.contains(&range.inode)) {
+            common.entry(range.device).or_default().insert(range.inode);
+        }
+        let named =
+            mapped.and(common.into_iter().max_by_key(|(_, inodes)| inodes.len()).map(|(device, _)| device));
+        let mut files: HashMap<(Device, u64), Vec<(u64, u64)>> = HashMap::new();
+        for range in ranges {
+            let device = match (named, mapped) {
+                (Some(named), Some(mapped)) if range.device == named => mapped,
+                // Of another file system: under the number of the mapped one it would be taken for its own.
+                (_, Some(mapped)) if range.device == mapped => continue,
+                _ => range.device,
+            };
+            files.entry((device, range.inode)).or_default().push((range.first, range.count));
+        }
+        let files = files.into_iter().map(|(file, pages)| (file, pages.into_iter().collect())).collect();
+        (Known { files, ..Known::default() }, named)
+    }
+}
+
 /// Holds a recording against what a trace knows.
 pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
     let held = Held {
         map: DiskMap::new(recording),
         needed: needed(recording),
+        tells_uses: recording.events.iter().any(|event| event.kind.is_use()),
         known,
         begin: recording.events.iter().find(|event| event.kind == IoKind::Exec).map(|event| event.at),
         begun: recording.told.begun,
@@ -116,6 +147,8 @@ pub fn coverage(recording: &IoRecording, known: &Known) -> Coverage {
 struct Held<'a> {
     map: DiskMap<'a>,
     needed: HashMap<(Device, u64), Runs>,
+    /// whether it was recorded which pages were needed
+    tells_uses: bool,
     known: &'a Known,
     /// when the first program was started; none where none was seen, and then nothing is before it
     begin: Option<Nanos>,
@@ -180,6 +213,7 @@ impl Held<'_> {
                 match () {
                     () if has(&self.known.files) => Status::Found,
                     () if file.class == FileClass::Directory => Status::Metadata,
+                    () if !self.tells_uses => Status::NotInTrace,
                     () if has(&self.needed) => Status::Missing,
                     () => Status::ReadAround,
                 }

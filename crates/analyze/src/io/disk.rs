@@ -56,13 +56,20 @@ impl<'a> DiskMap<'a> {
         let mut map = DiskMap { own: own(recording), ..DiskMap::default() };
         let told = &recording.told;
         for range in &told.metadata {
-            let (disk, start) = told.disk(range.device);
-            map.add(disk, start + range.physical, range.length, Of::Metadata(range.class));
+            for place in told.places(range.device, range.physical, range.length) {
+                map.add(place.disk, place.physical, place.length, Of::Metadata(range.class));
+            }
         }
         for file in &recording.files {
-            let (disk, start) = told.disk(file.device);
             for extent in &file.extents {
-                map.add(disk, start + extent.physical, extent.length, Of::File(file, extent.logical));
+                for place in told.places(file.device, extent.physical, extent.length) {
+                    map.add(
+                        place.disk,
+                        place.physical,
+                        place.length,
+                        Of::File(file, extent.logical + place.skipped),
+                    );
+                }
             }
         }
         map
@@ -146,16 +153,19 @@ fn own(recording: &IoRecording) -> HashMap<Device, BTreeMap<u64, u64>> {
     let mut all: HashMap<Device, BTreeMap<u64, u64>> = HashMap::new();
     for file in recording.files.iter().filter(|file| file.class == FileClass::Disk) {
         let Ok(device) = u32::try_from(file.inode) else { continue };
-        let (disk, start) = recording.told.disk(Device(device));
         let added = recording.events.iter().filter(|event| event.kind == IoKind::Added);
         let pages: Runs = added
             .filter(|event| event.device == file.device && event.inode == file.inode)
             .map(|event| (event.first, event.count))
             .collect();
-        let start = start / SECTOR;
-        let sectors =
-            pages.iter().map(|(first, count)| (start + first * BLOCK, start + (first + count) * BLOCK));
-        all.entry(disk).or_default().extend(sectors);
+        for (first, count) in pages.iter() {
+            for place in
+                recording.told.places(Device(device), first.saturating_mul(PAGE), count.saturating_mul(PAGE))
+            {
+                let first = place.physical / SECTOR;
+                all.entry(place.disk).or_default().insert(first, first + place.length / SECTOR);
+            }
+        }
     }
     all
 }

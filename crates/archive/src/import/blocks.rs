@@ -1,10 +1,12 @@
 //! Block traces of other tools: blktrace's binary files and the text that blkparse prints of them become a recording of disk
 //! requests, as `perflab io record` makes one.
 //!
-//! Owns both formats. Refuses to say which file a sector belongs to: the file systems that were traced do, where they are
-//! still there (`perflab io import --on`). A trace is read whole, as every analysis of it needs all of it.
+//! Owns both formats, and that of maps from blocks to files. Refuses to say by itself which file a sector belongs to: the file
+//! systems that were traced do, where they are still there (`perflab io import --on`), or a map that was made of them then
+//! (`--map`). A trace is read whole, as every analysis of it needs all of it.
 
 mod binary;
+mod map;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +17,11 @@ use perflab_model::io::{Device, IoEvent, IoKind, IoRecording, IoTold};
 
 use super::session::Session;
 use super::story::Story;
-use super::took::Took;
+use super::took::{self, Took};
 use super::{Kind, Options, Source};
 use crate::ArchiveError;
+
+pub use map::BlockMapFile;
 
 /// Which of the two a file is, by its first bytes.
 pub(crate) fn guess(path: &Path) -> Option<Kind> {
@@ -30,9 +34,12 @@ pub(crate) fn guess(path: &Path) -> Option<Kind> {
 
 /// The events of a trace: a run of one iteration.
 pub(crate) fn open(kind: Kind, path: &Path, options: &Options) -> Result<Box<dyn Source>, ArchiveError> {
-    let (mut recording, read, took) = read(kind, path)?;
+    let (mut recording, read, mut took) = read(kind, path)?;
     if let Some(on) = &options.on {
         (on.find)(&mut recording, &on.place);
+    }
+    if let Some(map) = &options.block_map {
+        took.push(map::take(&mut recording, map)?);
     }
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let mut story = Story {
@@ -91,6 +98,17 @@ struct Seen {
     flags: String,
 }
 
+/// Sectors from this on are on no disk: it would have 2 EiB.
+const END_OF_DISKS: u64 = 1 << 52;
+/// No request has as many sectors: a record of blktrace counts its bytes in 32 bits.
+const LONGEST: u64 = 1 << 23;
+
+/// Why a request cannot be one.
+fn is_beyond(first: u64, count: u64) -> Option<took::Read> {
+    let is_beyond = first >= END_OF_DISKS || count > LONGEST;
+    is_beyond.then(|| took::Read::Unusable(format!("no disk has sectors {first} + {count}")))
+}
+
 fn read(kind: Kind, path: &Path) -> Result<(IoRecording, Read, Vec<Took>), ArchiveError> {
     let (mut read, mut took) = match kind {
         Kind::Blktrace => binary::read(path)?,
@@ -100,8 +118,8 @@ fn read(kind: Kind, path: &Path) -> Result<(IoRecording, Read, Vec<Took>), Archi
     Ok((recording(&mut read, note), read, took))
 }
 
-/// A recording of what counts: when requests went to a disk and were answered. Disks that merge nothing and those below
-/// which others lie (device mapper, RAID) are told only what was queued, and then that counts.
+/// A recording of what counts: when requests came to a disk, were sent and were answered. Disks that merge nothing and those
+/// below which others lie (device mapper, RAID) are told only what was queued, and then that stands for sending, too.
 fn recording(read: &mut Read, note: impl FnOnce(&str)) -> IoRecording {
     let issues: BTreeSet<Device> =
         read.seen.iter().filter(|seen| seen.action == Action::Issued).map(|seen| seen.device).collect();
@@ -110,21 +128,20 @@ fn recording(read: &mut Read, note: impl FnOnce(&str)) -> IoRecording {
     if only_queued {
         note("a disk has no dispatches (action D): its queueing (action Q) is taken for them");
     }
-    seen.retain(|seen| seen.action != Action::Queued || !issues.contains(&seen.device));
     seen.sort_by_key(|seen| seen.at);
     let span = (seen.first().map_or(Nanos(0), |seen| seen.at), seen.last().map_or(Nanos(0), |seen| seen.at));
     let names = std::mem::take(&mut read.names);
     let told = IoTold { begun: span.0, ended: span.1, names, ..IoTold::default() };
-    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), told }
-}
-
-fn event(seen: Seen) -> IoEvent {
-    let kind = match seen.action {
-        Action::Queued | Action::Issued => IoKind::Issued,
-        Action::Completed => IoKind::Completed,
+    let event = |seen: Seen| {
+        let kind = match seen.action {
+            Action::Queued if issues.contains(&seen.device) => IoKind::Queued,
+            Action::Queued | Action::Issued => IoKind::Issued,
+            Action::Completed => IoKind::Completed,
+        };
+        let Seen { at, pid, device, first, count, flags, .. } = seen;
+        IoEvent { at, pid, kind, device, inode: 0, first, count, name: Some(flags) }
     };
-    let Seen { at, pid, device, first, count, flags, .. } = seen;
-    IoEvent { at, pid, kind, device, inode: 0, first, count, name: Some(flags) }
+    IoRecording { events: seen.into_iter().map(event).collect(), files: Vec::new(), told }
 }
 
 /// The file, and where blktrace made one for each CPU (`NAME.blktrace.CPU`), the others of them.

@@ -10,6 +10,7 @@ use perflab_model::io::IoRecording;
 use perflab_model::record::Advice;
 use perflab_model::{Bytes, What};
 
+use super::blocks::BlockMapFile;
 use super::took::first_refused;
 use super::{Kind, Source, Took};
 use crate::at_once::AtOnce;
@@ -31,6 +32,8 @@ pub struct Options {
     pub id: Option<String>,
     /// For block traces: where the file system that was traced can be asked about its files.
     pub on: Option<On>,
+    /// For block traces: whose the blocks of that file system were, as another tool wrote it down then.
+    pub block_map: Option<BlockMapFile>,
 }
 
 /// A file system that was traced, and who asks it: an import by itself looks at nothing but what it imports.

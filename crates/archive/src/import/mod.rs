@@ -16,7 +16,7 @@
 //! | `source` | what every kind gives |
 //! | `mmtests`, `lkp`, `dump`, `sysfs` | a kind each |
 //! | `tools` | the kinds that are one document: fio, perf stat, hyperfine, Google Benchmark and others |
-//! | `blocks` | block traces: blktrace's files, blkparse's text |
+//! | `blocks` | block traces: blktrace's files, blkparse's text; maps from blocks to files |
 //! | `given` | a series that was read at once |
 //! | `slabinfo`, `slabinfo_tool`, `meminfo`, `orders`, `job`, `fsmark`, `timed`, `vmstat_tool`, `iostat`, `mpstat`, `perf_stat_log`, `proc_vmstat` | a file's format each |
 //! | `stamp` | the time that MMTests puts before lines |
@@ -62,6 +62,7 @@ mod tools;
 mod trace;
 mod vmstat_tool;
 
+pub use blocks::BlockMapFile;
 pub use foreign::{Imported, On, Options, import_foreign, import_several};
 pub use kind::Kind;
 pub use profile::import_profile;

@@ -14,7 +14,7 @@ use perflab_model::io::{Device, FileClass, IoEvent, IoFile, IoKind, IoRecording,
 use rustix::fs::OFlags;
 
 use super::mounts::{self, Mount, Mounts};
-use super::stacks::read_stacks;
+use super::stacks::{place_stacked, read_stacks, read_table};
 use super::{btrfs, fiemap, fsmap, handle, own_blocks};
 use crate::Root;
 
@@ -34,6 +34,7 @@ pub fn identify(recording: &mut IoRecording) {
     let systems: BTreeSet<Device> = recording.files.iter().map(|file| file.device).collect();
     recording.files.extend(folders(&mounts, &recording.files));
     systems.into_iter().filter_map(|device| mounts.of(device)).for_each(|mount| tell(recording, mount));
+    place_stacked(recording, &Root::host(), &read_table);
 }
 
 /// The folders of files, up to the mount: their blocks are read to find the files.

@@ -241,7 +241,7 @@ fn decode(kind: IoKind, format: &Format, time: u64, record: &[u8]) -> Option<IoE
             let (first, last) = (number("index")?, number("last_index")?);
             event(number("s_dev")?, number("i_ino")?, first, last.saturating_sub(first) + 1, None)
         }
-        IoKind::Issued | IoKind::Completed => {
+        IoKind::Queued | IoKind::Issued | IoKind::Completed => {
             let flags = format.text("rwbs", record);
             event(number("dev")?, 0, number("sector")?, number("nr_sector")?, flags)
         }

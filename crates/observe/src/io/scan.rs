@@ -9,6 +9,8 @@ use perflab_model::io::{Device, IoFile, IoKind, IoRecording, SECTOR};
 
 use super::files::{look_at, tell, walk_all};
 use super::mounts::{self, Mount, Mounts};
+use super::stacks::{place_stacked, read_table};
+use crate::Root;
 
 /// Why a file system cannot be walked.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +65,10 @@ pub fn scan(recording: &mut IoRecording, place: &Path) -> Result<(), ScanError> 
     });
     recording.files.extend(files.into_iter().filter(|file| !file.extents.is_empty()));
     tell(recording, mount);
-    if let Some(then) = only_disk(recording).filter(|then| *then != now) {
+    place_stacked(recording, &Root::host(), &read_table);
+    // Unless its requests were those of a disk on which this one lies.
+    let below = recording.told.segments.iter().map(|segment| segment.disk).collect::<Vec<_>>();
+    if let Some(then) = only_disk(recording).filter(|then| *then != now && !below.contains(then)) {
         rename(recording, mount.device, then);
     }
     keep_asked(recording);
@@ -97,9 +102,10 @@ fn keep_asked(recording: &mut IoRecording) {
     // No request is longer than that: none that begins earlier reaches into an extent.
     let longest = asked.iter().map(|(_, from, end)| end - from).max().unwrap_or(0);
     let was_asked = |file: &IoFile| {
-        let (disk, start) = told.disk(file.device);
-        file.extents.iter().any(|extent| {
-            let (from, end) = (start + extent.physical, start + extent.physical + extent.length);
+        let places =
+            file.extents.iter().flat_map(|extent| told.places(file.device, extent.physical, extent.length));
+        places.into_iter().any(|place| {
+            let (disk, from, end) = (place.disk, place.physical, place.physical + place.length);
             let at = asked.partition_point(|request| *request < (disk, from.saturating_sub(longest), 0));
             let near = asked.iter().skip(at).take_while(|(of, begin, _)| *of == disk && *begin < end);
             near.into_iter().any(|(_, _, reached)| *reached > from)

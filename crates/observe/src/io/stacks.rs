@@ -1,13 +1,17 @@
 //! Disks that lie upon others: a loop device on its file, RAID and device mapper on what sysfs calls their slaves. One read of
 //! theirs is seen twice, on them and on what lies below.
 //!
-//! Owns which sectors of which disks belong to such a device. Refuses to translate places: device mapper's tables and the
-//! stripes of RAID are no part of sysfs.
+//! Owns which sectors of which disks belong to such a device. Where their places below are the device's, in order, in [`segments`]:
+//! linear and encrypted volumes, mirrors. What spreads its blocks in stripes is not translated.
+
+mod segments;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use perflab_model::io::{Device, IoRecording, SECTOR, SectorRange, Stack};
+
+pub use segments::{place_stacked, read_table};
 
 use super::files::{look, tell};
 use super::mounts::Mounts;
@@ -58,28 +62,12 @@ fn ranges_of_file(path: &Path) -> Vec<SectorRange> {
 }
 
 #[cfg(test)]
+mod tree;
+
+#[cfg(test)]
 mod tests {
-    use std::fs;
-
+    use super::tree::tree;
     use super::*;
-
-    /// A tree as the kernel makes it: devices in folders of their own, partitions in their disk's, links to them.
-    fn tree(devices: &[(&str, &[(&str, &str)])], links: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let home = tempfile::tempdir().unwrap();
-        let place = |path: &str| home.path().join("sys").join(path);
-        for (folder, files) in devices {
-            fs::create_dir_all(place(folder)).unwrap();
-            files
-                .iter()
-                .for_each(|(name, text)| fs::write(place(folder).join(name), format!("{text}\n")).unwrap());
-        }
-        for (link, to) in links {
-            fs::create_dir_all(place(link).parent().unwrap()).unwrap();
-            std::os::unix::fs::symlink(place(to), place(link)).unwrap();
-        }
-        let root = Root(home.path().into());
-        (home, root)
-    }
 
     #[test]
     fn a_volume_on_a_raid_on_partitions_is_followed_by_its_slaves() {

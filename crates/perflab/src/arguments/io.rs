@@ -95,12 +95,23 @@ pub struct Show {
 
 /// `perflab io coverage`
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  perflab io coverage start --trace python3                  a trace that was learnt here
+  perflab io coverage @latest --trace prefetch-trace.txt     a dump of /proc/prefetch of 2007
+  perflab io coverage @latest --trace prefetch-trace.txt --method published
+
+A dump names inodes: the run must have been imported with a map of its blocks (`perflab io import
+--map`), or have been recorded on the file system that the dump is of.")]
 pub struct Coverage {
     #[command(flatten)]
     pub which: Which,
-    /// The prefetch trace: a file, or a program that one was learnt for
+    /// The prefetch trace: a file, a program that one was learnt for, or a dump of the prefetch module of 2007
     #[arg(long, value_name = "FILE|PROGRAM")]
     pub trace: PathBuf,
+    /// How it is counted
+    #[arg(long, value_enum, default_value_t)]
+    pub method: CoverageMethod,
     /// Every stretch of blocks with its status, in place of the sums
     #[arg(long)]
     pub blocks: bool,
@@ -110,6 +121,16 @@ pub struct Coverage {
     /// What is drawn
     #[arg(long, value_enum, default_value_t, requires = "plot")]
     pub drawn: Drawn,
+}
+
+/// How coverage is counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum CoverageMethod {
+    /// each block of 4 KiB that a disk was asked for
+    #[default]
+    Blocks,
+    /// as the comparison of 2007 did, with what is wrong with that, beside the figures by block
+    Published,
 }
 
 /// What a picture of coverage shows.
@@ -128,16 +149,28 @@ pub enum Drawn {
 Examples:
   perflab io import sda.blktrace.0 --on /        what blktrace wrote, all CPUs; files of /
   perflab io import trace.txt --label old        what blkparse printed
+  perflab io import hda1.blktrace.0 --map hda1.blktrace.0.map
+                                                 with the map that e2block2file made of it
 
 A block trace names sectors and no files. With --on the file system that was traced is walked, as
-far as it is still there, and asked which files lie at these sectors; none is read. `perflab
-import` takes such files, too.")]
+far as it is still there, and asked which files lie at these sectors; none is read. With --map they
+are those of a map from blocks to files; where its file system begins on the disk is found by the
+requests, unless --partition-start says so. `perflab import` takes such files, too.")]
 pub struct Import {
     /// The trace
     pub path: PathBuf,
     /// Where the file system that was traced is mounted now
     #[arg(long, value_name = "PLACE")]
     pub on: Option<PathBuf>,
+    /// Whose the blocks were, as e2block2file wrote it
+    #[arg(long, value_name = "FILE", conflicts_with = "on")]
+    pub map: Option<PathBuf>,
+    /// First sector (512 bytes) of the map's file system on its disk
+    #[arg(long, value_name = "SECTOR", requires = "map")]
+    pub partition_start: Option<u64>,
+    /// How large the blocks of the map's file system are
+    #[arg(long, value_name = "SIZE", requires = "map")]
+    pub block_size: Option<String>,
     /// A name for the run
     #[arg(long)]
     pub label: Option<String>,

@@ -88,6 +88,59 @@ fn a_read_of_a_loop_device_is_counted_once() {
     assert!(below + bytes / 2 < asked(false) * 512, "{below} of {} are left below", asked(false) * 512);
 }
 
+/// Where a recording of our own in the forms of 2007 lies; its PROVENANCE says how it was made, and its figures are counted there
+/// without perflab.
+pub fn evidence(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../archive/tests/recorded/blktrace-2007");
+    format!("{folder}/{name}")
+}
+
+#[test]
+fn coverage_of_2007_is_right_by_block_and_published_by_request() {
+    let laboratory = Laboratory::new();
+    let (trace, map) = (evidence("partition.blktrace.0"), evidence("partition.map"));
+    let said = laboratory.good(&["io", "import", &trace, "--map", &map, "--label", "old"]);
+    assert!(said.err.contains("begins at sector 63 of 7:0"), "{}", said.err);
+    let figures = |rows: &[Value], column: &str| -> Vec<u64> {
+        let row =
+            |name| rows.iter().find(|row| row["status"] == name).map_or(&Value::Null, |row| &row[column]);
+        ["found", "not in trace", "metadata", "unknown", "sum"].map(|name| row(name).as_u64().unwrap()).into()
+    };
+    // A dump names the partition 259:0, which the requests of the trace call 7:0.
+    for dump in ["prefetch-trace.txt", "prefetch-trace.32", "prefetch-trace.64"] {
+        let found = rows(&laboratory, &["io", "coverage", "old", "--trace", &evidence(dump)]);
+        assert_eq!(figures(&found, "bytes"), [1_056_768, 94_208, 16_384, 12_288, 1_179_648], "{dump}");
+    }
+    let dump = evidence("prefetch-trace.txt");
+    let published = ["io", "coverage", "old", "--trace", &dump, "--method", "published"];
+    let found = rows(&laboratory, &published);
+    assert_eq!(figures(&found, "2007: requests"), [13, 5, 3, 4, 25]);
+    assert_eq!(figures(&found, "blocks"), [258, 23, 4, 3, 288]);
+    let said = laboratory.good(&published);
+    assert!(said.err.contains("1 requests of cat.bin are left out"), "{}", said.err);
+
+    // What cannot be counted that way is refused, with what to do.
+    laboratory.good(&["io", "import", &trace, "--label", "without"]);
+    let refused = |arguments: &[&str], hint: &str| {
+        let said = laboratory.run(arguments);
+        assert!(said.code == Some(2) && said.err.contains(hint), "{}", said.err);
+    };
+    refused(&["io", "coverage", "without", "--trace", &dump, "--method", "published"], "--map MAP");
+    refused(&[&published[..], &["--blocks"]].concat(), "neither --blocks nor --plot");
+    refused(&[&published[..], &["--plot", "x.svg"]].concat(), "neither --blocks nor --plot");
+    refused(&["io", "import", &trace, "--partition-start", "63"], "--map");
+    refused(&["io", "import", &trace, "--map", &map, "--block-size", "1000"], "power of two");
+    refused(&["io", "import", &trace, "--map", "/dev/zero"], "a device");
+    std::fs::write(laboratory.path("packed"), "BZh91AY").unwrap();
+    refused(&["io", "import", "packed"], "bunzip2");
+    // What was asked for of the queue goes out as blkparse's text, and comes back the same.
+    std::fs::write(laboratory.path("text"), laboratory.good(&["io", "export", "old", "--blkparse"]).out)
+        .unwrap();
+    laboratory.good(&["io", "import", "text", "--map", &map, "--label", "text"]);
+    let again = ["io", "coverage", "text", "--trace", &dump, "--method", "published"];
+    assert_eq!(figures(&rows(&laboratory, &again), "2007: requests"), [13, 5, 3, 4, 25]);
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let laboratory = Laboratory::new();

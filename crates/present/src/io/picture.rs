@@ -22,16 +22,18 @@ impl Names {
     pub fn name(self, status: Status) -> &'static str {
         match (self, status) {
             (Names::Program, Status::Missing) => "needed",
+            (Names::Program, Status::NotInTrace) => "of files",
             _ => status.name(),
         }
     }
 }
 
 fn colour(status: Status) -> Rgb {
-    let [blue, orange, _, pink, sky, red, _] = PALETTE;
+    let [blue, orange, green, pink, sky, red, _] = PALETTE;
     match status {
         Status::Found => blue,
         Status::Missing => red,
+        Status::NotInTrace => green,
         Status::ReadAround => orange,
         Status::Metadata => pink,
         Status::Before => sky,

@@ -8,7 +8,7 @@ use perflab_model::Nanos;
 use perflab_model::io::{Device, SECTOR};
 
 use super::super::took::{self, Took};
-use super::{Action, Read, Seen, of_all_cpus};
+use super::{Action, Read, Seen, is_beyond, of_all_cpus};
 use crate::ArchiveError;
 use crate::finite_file::{open_finite, read_finite};
 
@@ -168,6 +168,9 @@ fn take(record: &Record<'_>, all: &mut Read) -> took::Read {
         COMPLETE => Action::Completed,
         _ => return took::Read::Nothing,
     };
+    if let Some(beyond) = is_beyond(record.sector, record.bytes / SECTOR) {
+        return beyond;
+    }
     all.seen.push(Seen {
         at: Nanos(record.time),
         pid: record.pid,

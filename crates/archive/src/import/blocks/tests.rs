@@ -4,7 +4,7 @@ use perflab_model::Nanos;
 use perflab_model::io::{Device, IoKind, IoRecording};
 use proptest::prelude::*;
 
-use super::super::{Kind, Options, import_foreign};
+use super::super::{BlockMapFile, Kind, Options, Took, import_foreign};
 use super::{Action, binary, guess, read, recording, text};
 use crate::{Archive, ArchiveError};
 
@@ -72,11 +72,12 @@ fn names_and_lines_of_every_shape_are_read() {
     assert_eq!(
         seen,
         [
+            (0, IoKind::Queued, disk),
             (3000, IoKind::Issued, disk),
             (1_000_000_005, IoKind::Completed, disk),
             (1_000_000_007, IoKind::Issued, raid),
         ],
-        "what is dispatched counts, and where nothing is, what is queued"
+        "where nothing is dispatched, what is queued stands for it"
     );
     assert_eq!(recording.told.names[&697], "kjournald");
     assert_eq!(recording.told.names[&698], "a name [x]");
@@ -133,7 +134,91 @@ fn damaged_and_foreign_files_are_named_and_leave_no_run() {
     assert_eq!(cut.run.io().unwrap().len(), 1);
 }
 
+/// A trace of 2007's kind, with a map of `PATH (ino N):` or of `-t`'s form, and what the import says of the map.
+fn mapped(map: &str, file: BlockMapFile) -> Result<(IoRecording, Took), ArchiveError> {
+    let place = |name: &str| recorded("../blktrace-2007").join(name);
+    let (mut recording, ..) = read(Kind::Blktrace, &place("partition.blktrace.0")).unwrap();
+    let took = super::map::take(&mut recording, &BlockMapFile { path: place(map), ..file })?;
+    Ok((recording, took))
+}
+
+#[test]
+fn a_map_gives_a_trace_its_files_and_where_their_file_system_begins() {
+    let (recording, took) = mapped("partition.map", BlockMapFile::default()).unwrap();
+    let disk = Device::new(7, 0);
+    let told = &recording.told;
+    assert_eq!(told.disk(disk), (disk, 63 * 512), "a partition of 2007 begins at sector 63: {took:?}");
+    assert_eq!(told.block_map.map(|map| map.block_size), Some(4096));
+    assert!(took.notes[0].contains("sector 63 of 7:0") && took.notes[0].contains("100.0 %"), "{took:?}");
+    assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
+    let big = recording.files.iter().find(|file| file.path.as_deref() == Some("/lib/big")).unwrap();
+    assert_eq!((big.inode, big.extents.len(), big.place(131)), (13, 6, Some((128 + 3) << 12)));
+    assert!(recording.files.iter().any(|file| file.path.as_deref() == Some("Inode 2")));
+    assert_eq!(told.metadata.len(), 3, "blocks that say where others lie");
+    // The other form lists extents in the order of the disk, and names the same.
+    let (times, took) = mapped("partition.times", BlockMapFile::default()).unwrap();
+    assert_eq!((took.rows_used, took.rows_unusable), (22, 0));
+    let sorted = |recording: &IoRecording| {
+        let files = recording.files.iter();
+        let named = files.map(|file| {
+            let mut extents: Vec<_> =
+                file.extents.iter().map(|extent| (extent.physical, extent.logical)).collect();
+            extents.sort_unstable();
+            (file.inode, extents)
+        });
+        named.collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(&times), sorted(&recording));
+}
+
+#[test]
+fn a_map_of_another_trace_is_refused_and_a_start_that_was_said_is_believed() {
+    let home = tempfile::tempdir().unwrap();
+    let other = |text: &str| {
+        let path = home.path().join("map");
+        std::fs::write(&path, text).unwrap();
+        let file = BlockMapFile { path, ..BlockMapFile::default() };
+        let (mut recording, ..) =
+            read(Kind::Blktrace, &recorded("../blktrace-2007/partition.blktrace.0")).unwrap();
+        super::map::take(&mut recording, &file).map(drop)
+    };
+    let said = other("/a (ino 5):\n  900000+77 0\n  1000000+99 77\n").unwrap_err().to_string();
+    assert!(said.contains("another trace") && said.contains("--partition-start"), "{said}");
+    let said = other("something else\n").unwrap_err().to_string();
+    assert!(said.contains("PATH (ino N):"), "{said}");
+    let start = |start| BlockMapFile { partition_start: Some(start), ..BlockMapFile::default() };
+    let (recording, took) = mapped("partition.map", start(2048)).unwrap();
+    assert_eq!(recording.told.disk(Device::new(7, 0)).1, 2048 * 512);
+    assert!(took.notes[0].contains("as was said") && !took.notes[0].contains("100.0 %"), "{took:?}");
+    assert!(mapped("partition.map", start(u64::MAX)).is_err(), "no disk has such a sector");
+}
+
+#[test]
+fn sectors_that_no_disk_has_are_no_requests() {
+    let lines = "  8,0 0 1 0.000000000 7 D R 18446744073709551615 + 8 [x]\n  8,0 0 2 0.000000001 7 D R 8 + 4294967296 [x]\n\
+                 \x20 8,0 0 3 0.000000002 7 D R 8 + 8 [x]\n";
+    let (_home, path) = written("x", lines.as_bytes());
+    let (recording, _, took) = read(Kind::Blkparse, &path).unwrap();
+    assert_eq!((recording.events.len(), took[0].rows_unusable), (1, 2));
+}
+
+static TRACE: std::sync::LazyLock<IoRecording> = std::sync::LazyLock::new(|| {
+    let trace = recorded("../blktrace-2007/partition.blktrace.0");
+    read(Kind::Blktrace, &trace).unwrap().0
+});
+
 proptest! {
+    #[test]
+    fn no_text_makes_a_map_fall(lines in proptest::collection::vec("[ 0-9+:()a-zI-]{0,40}|Inode [0-9]{1,20}:| [0-9]{1,20}[+][0-9]{1,20} -?[0-9]{1,20}( INO [0-9]{1,20} /x)?", 0..20)) {
+        let (_home, path) = written("x", lines.join("\n").as_bytes());
+        for partition_start in [None, Some(0), Some(u64::MAX)] {
+            let mut recording = TRACE.clone();
+            let file = BlockMapFile { path: path.clone(), partition_start, block_size: None };
+            let _ = super::map::take(&mut recording, &file);
+        }
+    }
+
+
     #[test]
     fn no_bytes_make_a_reader_fall(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let good = std::fs::read(recorded("cat.blktrace.1")).unwrap();

@@ -8,7 +8,7 @@ use perflab_model::io::Device;
 
 use super::super::lines::Lines;
 use super::super::took::{self, Took};
-use super::{Action, Read, Seen};
+use super::{Action, Read, Seen, is_beyond};
 use crate::ArchiveError;
 
 /// Lines that are looked at: blkparse may have said first which files it reads.
@@ -58,6 +58,9 @@ fn take(text: &str, all: &mut Read) -> took::Read {
         all.names.entry(line.pid).or_insert_with(|| name.into());
     }
     let Line { at, pid, device, first, count, flags, .. } = line;
+    if let Some(beyond) = is_beyond(first, count) {
+        return beyond;
+    }
     all.seen.push(Seen { at, pid, action, device, first, count, flags: flags.into() });
     took::Read::Used
 }

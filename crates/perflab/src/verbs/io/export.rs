@@ -39,6 +39,7 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
 
 fn action(kind: IoKind) -> Option<&'static str> {
     match kind {
+        IoKind::Queued => Some("Q"),
         IoKind::Issued => Some("D"),
         IoKind::Completed => Some("C"),
         _ => None,

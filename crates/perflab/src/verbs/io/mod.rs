@@ -1,6 +1,7 @@
 //! `perflab io`
 
 mod coverage;
+mod evidence;
 mod export;
 mod import;
 mod record;
@@ -31,6 +32,12 @@ pub fn run(context: &Context, verb: &IoVerb) -> anyhow::Result<Exit> {
 
 /// A recording in which each read stands once, where disks lie upon one another.
 fn counted(context: &Context, recording: IoRecording) -> IoRecording {
+    for unplaced in &recording.told.unplaced {
+        context.say(format!(
+            "warning: where files on {} lie on the disk below is not known, so that its reads belong to no known file: {}",
+            unplaced.device, unplaced.reason
+        ));
+    }
     let (recording, caused) = count_once(recording);
     if caused > 0 {
         let upper: Vec<String> = recording.told.stacks.iter().map(|stack| stack.device.to_string()).collect();
