@@ -247,12 +247,17 @@ pub struct Compare {
     #[arg(long)]
     pub boots_differ: bool,
     /// Confidence of the intervals: 95% or 0.95
-    #[arg(long, default_value = "95%", value_name = "PERCENT")]
+    #[arg(long, default_value = CONFIDENCE, value_name = "PERCENT")]
     pub confidence: String,
     /// The relative change that matters, where a study gives none for the metric
-    #[arg(long, default_value = "3%", value_name = "PERCENT")]
+    #[arg(long, default_value = MARGIN, value_name = "PERCENT")]
     pub margin: String,
 }
+
+/// What `compare` takes where nothing else is wanted.
+pub const CONFIDENCE: &str = "95%";
+/// The same of the change that matters.
+pub const MARGIN: &str = "3%";
 
 const COMPARE: &str = "\
 Examples:
@@ -469,6 +474,9 @@ pub struct Check {
 
 /// `perflab load`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Loads: context-switches, drv_rand_ops, memory-bandwidth, memory-sweep, page-faults, small-files;
+`perflab load NAME --help` lists the options of one.")]
 pub struct Load {
     /// The load's name and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

@@ -36,6 +36,9 @@ const LOADS: &[(&str, Measure)] = &[
 /// Why a load did not measure.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// Nothing went wrong: what it can be told was asked for.
+    #[error("{0}")]
+    Help(String),
     /// No such load.
     #[error("there is no load `{name}`; {hint}")]
     Unknown {
@@ -80,11 +83,15 @@ impl LoadError {
 }
 
 /// Runs the load that `arguments` name (`NAME --key value …`), prints its JSON object on stdout, and
-/// says how the process should exit: 0, 2 for wrong arguments, 1 where it failed.
+/// says how the process should exit: 0, also where `--help` asked for its keys, 2 for wrong arguments, 1 where it failed.
 pub fn load(arguments: &[OsString]) -> ExitCode {
     match measure(arguments) {
         // A reader that went away is no reason to panic.
         Ok(result) => match writeln!(std::io::stdout(), "{result}") {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(LoadError::Help(text)) => match writeln!(std::io::stdout(), "{text}") {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         },

@@ -128,8 +128,13 @@ pub struct Which {
     #[arg(long, value_enum, default_value_t)]
     pub clock: ClockName,
     /// Outliers are above this quantile, and above ten times the spread around them
-    #[arg(long, value_name = "SHARE", default_value_t = 0.999)]
+    #[arg(long, value_name = "SHARE", default_value_t = Which::ABOVE)]
     pub above: f64,
+}
+
+impl Which {
+    /// The quantile above which operations are outliers where none is named.
+    pub const ABOVE: f64 = 0.999;
 }
 
 /// `perflab trace show`
@@ -189,9 +194,9 @@ pub struct Plot {
     /// the colour of its cause
     #[arg(long, value_name = "SPAN,…")]
     pub with: Vec<String>,
-    /// The number that is the horizontal axis
-    #[arg(long, value_name = "NUMBER", default_value = "elements")]
-    pub over: String,
+    /// The number that is the horizontal axis; left out, `elements` where operations have that, else their order
+    #[arg(long, value_name = "NUMBER")]
+    pub over: Option<String>,
     /// Take the vertical axis from this run
     #[arg(long, value_name = "RUN")]
     pub like: Option<String>,

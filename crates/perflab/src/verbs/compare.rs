@@ -15,6 +15,7 @@ use crate::sides;
 
 /// Compares runs, or the levels of a factor within one.
 pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exit> {
+    refuse_ineffective(wanted)?;
     let gate = wanted.fail_if.as_deref().map(str::parse::<Gate>).transpose()?;
     let statistics = statistics(wanted)?;
     if let [first, second] = &wanted.by[..] {
@@ -58,6 +59,71 @@ fn evenness(sides: &[Side]) -> Vec<String> {
         lines.push(format!("{more} further: `perflab show RUN --targets`"));
     }
     lines
+}
+
+/// Refuses options that would change nothing of what is printed.
+fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
+    let is_two_factors = wanted.by.len() == 2;
+    let is_tool = matches!(wanted.style, StyleName::Lkp | StyleName::Benchstat);
+    let (is_mmtests, has_stat) = (wanted.style == StyleName::Mmtests, !wanted.stat.is_empty());
+    let has_margin = wanted.margin != arguments::MARGIN && wanted.fail_if.is_none();
+    let is_benchstat = wanted.style == StyleName::Benchstat;
+    let all = [
+        (
+            wanted.significance && !is_mmtests,
+            "--significance adds rows to the table of MMTests",
+            "add --style mmtests",
+        ),
+        (
+            wanted.significance && (wanted.ratio || wanted.monitor.is_some()),
+            "--significance is about the table of metrics",
+            "leave --ratio and --monitor out",
+        ),
+        (
+            is_tool && (wanted.ratio || has_stat),
+            "the tables of lkp and benchstat have figures of their own",
+            "leave --style out, or --ratio and --stat",
+        ),
+        (
+            wanted.ratio && has_stat,
+            "--ratio shows gains, and --stat statistics in their place",
+            "name one of the two",
+        ),
+        (
+            wanted.monitor.as_deref() == Some("duration") && !is_mmtests,
+            "--monitor duration is a table of MMTests",
+            "add --style mmtests",
+        ),
+        (
+            is_two_factors && wanted.fail_if.is_some(),
+            "two factors have effects and an interaction, and no verdict that --fail-if could look for",
+            "name one factor",
+        ),
+        (
+            is_two_factors && (wanted.ratio || has_stat || wanted.style != StyleName::Perflab),
+            "two factors have a table of their own",
+            "leave --style, --ratio and --stat out, or name one factor",
+        ),
+        (
+            is_two_factors && wanted.baseline.is_some(),
+            "two factors are not compared with one level",
+            "leave --baseline out, or name one factor",
+        ),
+        (
+            has_margin && (wanted.ratio || wanted.style != StyleName::Perflab),
+            "a margin decides verdicts, and this table has none",
+            "leave --margin out, or add --fail-if",
+        ),
+        (
+            is_benchstat && wanted.confidence != arguments::CONFIDENCE,
+            "benchstat's intervals are of 95 %",
+            "leave --confidence out",
+        ),
+    ];
+    match all.into_iter().find(|(is_ineffective, ..)| *is_ineffective) {
+        Some((_, what, hint)) => Err(Usage::new(what, hint)),
+        None => Ok(()),
+    }
 }
 
 fn text(

@@ -25,6 +25,7 @@ mod io;
 mod laboratory;
 mod libvirt;
 mod outputs;
+mod options;
 mod prefetch;
 mod quickstart;
 mod runs;

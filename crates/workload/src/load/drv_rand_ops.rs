@@ -46,7 +46,11 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
     options.in_order(&["elements", "mode"]);
     let elements = options.count("elements", 1_416_100, 1)?;
     let mode = options.choice("mode", MODES)?;
-    let policy = options.take("reap", Policy::Thresholds(slablist::Thresholds::default()))?;
+    let policy = options.take_shown(
+        "reap",
+        Policy::Thresholds(slablist::Thresholds::default()),
+        "the list's own thresholds",
+    )?;
     let shape = options.choice("shape", SHAPES)?;
     let seed = options.take("seed", 1)?;
     options.done()?;

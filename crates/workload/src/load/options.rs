@@ -17,12 +17,21 @@ pub(super) struct Options {
     bare: VecDeque<String>,
     given: BTreeMap<String, String>,
     known: Vec<&'static str>,
+    /// what a key may be, in lines of help; none unless help is wanted
+    help: Option<Vec<String>>,
 }
+
+/// Asks a load what it can be told, in place of measuring.
+const HELP: [&str; 2] = ["--help", "-h"];
 
 impl Options {
     pub(super) fn read(arguments: &[OsString]) -> Result<Self, LoadError> {
         let mut texts = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         let load = texts.next().unwrap_or_default();
+        if texts.clone().any(|text| HELP.contains(&text.as_str())) {
+            let (bare, given) = (VecDeque::new(), BTreeMap::new());
+            return Ok(Options { load, bare, given, known: Vec::new(), help: Some(Vec::new()) });
+        }
         let (mut given, mut bare) = (BTreeMap::new(), VecDeque::new());
         while let Some(text) = texts.next() {
             if given.is_empty() && !text.starts_with("--") {
@@ -33,11 +42,12 @@ impl Options {
             let value = texts.next().ok_or_else(|| wrong(key, "its value is missing"))?;
             given.insert(key.to_owned(), value);
         }
-        Ok(Options { load, bare, given, known: Vec::new() })
+        Ok(Options { load, bare, given, known: Vec::new(), help: None })
     }
 
     /// Keys of the values that stand before the first key, for a load that takes such.
     pub(super) fn in_order(&mut self, keys: &[&'static str]) {
+        self.explain(|| format!("  the first values may stand without their keys: {}", keys.join(", ")));
         for key in keys {
             let Some(value) = self.bare.pop_front() else { return };
             self.given.insert((*key).to_owned(), value);
@@ -45,11 +55,26 @@ impl Options {
     }
 
     /// A value of any type that reads itself.
-    pub(super) fn take<T: FromStr<Err: Display>>(
+    pub(super) fn take<T: FromStr<Err: Display> + Display>(
         &mut self,
         key: &'static str,
         default: T,
     ) -> Result<T, LoadError> {
+        let shown = default.to_string();
+        self.take_shown(key, default, &shown)
+    }
+
+    /// The same of a type whose default cannot be written as a value: `shown` says what it is.
+    pub(super) fn take_shown<T: FromStr<Err: Display>>(
+        &mut self,
+        key: &'static str,
+        default: T,
+        shown: &str,
+    ) -> Result<T, LoadError> {
+        self.explain(|| match shown {
+            "" => format!("  --{key} <VALUE>"),
+            shown => format!("  --{key} <VALUE>  [default: {shown}]"),
+        });
         match self.text(key) {
             Some(text) => text.parse().map_err(|error| wrong(key, &format!("`{text}`: {error}"))),
             None => Ok(default),
@@ -72,6 +97,10 @@ impl Options {
 
     /// Bytes: a bare number, or one with a unit.
     pub(super) fn size(&mut self, key: &'static str, default: usize) -> Result<usize, LoadError> {
+        self.explain(|| match default {
+            0 => format!("  --{key} <BYTES>  [default: chosen by the load]"),
+            default => format!("  --{key} <BYTES>  [default: {}]", Bytes(default as u64)),
+        });
         let Some(text) = self.text(key) else { return Ok(default) };
         if let Ok(bytes) = text.parse() {
             return Ok(bytes);
@@ -87,6 +116,11 @@ impl Options {
         choices: &[(&str, T)],
     ) -> Result<T, LoadError> {
         let names = choices.iter().map(|(name, _)| *name);
+        self.explain(|| {
+            let names: Vec<&str> = names.clone().collect();
+            let default = names.first().copied().unwrap_or_default();
+            format!("  --{key} <{}>  [default: {default}]", names.join("|"))
+        });
         let text = self.text(key).or_else(|| names.clone().next().map(str::to_owned)).unwrap_or_default();
         let found = choices.iter().find(|(name, _)| *name == text);
         found
@@ -94,8 +128,18 @@ impl Options {
             .ok_or_else(|| wrong(key, &format!("`{text}`: {}", nearest::hint(&text, names))))
     }
 
+    fn explain(&mut self, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.help {
+            lines.push(line());
+        }
+    }
+
     /// Whether everything was taken; to be called before measuring.
     pub(super) fn done(&self) -> Result<(), LoadError> {
+        if let Some(lines) = &self.help {
+            let text = format!("Usage: perflab load {} [--KEY VALUE]...\n\n{}", self.load, lines.join("\n"));
+            return Err(LoadError::Help(text));
+        }
         if let Some(text) = self.bare.front() {
             return Err(wrong(text, "arguments are `--key value`"));
         }

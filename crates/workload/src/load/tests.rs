@@ -94,3 +94,18 @@ fn wrong_arguments_are_named() {
         run(&["memory-sweep", "--size", "1", "--step", "4096"]).unwrap_err().starts_with("--step: must be")
     );
 }
+
+#[test]
+fn every_load_says_what_it_can_be_told() {
+    for (name, _) in LOADS {
+        for help in ["--help", "-h"] {
+            let said = run(&[name, help]).unwrap_err();
+            assert!(said.starts_with(&format!("Usage: perflab load {name} ")), "{said}");
+        }
+    }
+    let said = run(&["page-faults", "--rounds", "3", "--help"]).unwrap_err();
+    let lines: Vec<&str> = said.lines().skip(2).collect();
+    assert_eq!(lines[..2], ["  --size <BYTES>  [default: 64.0 MiB]", "  --rounds <VALUE>  [default: 8]"]);
+    assert!(lines[2].starts_with("  --pages <default|"), "{said}");
+    assert!(run(&["page-fault", "--help"]).unwrap_err().contains("page-faults"), "a load that is none");
+}

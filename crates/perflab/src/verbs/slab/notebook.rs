@@ -16,6 +16,10 @@ const LOWEST: usize = 30;
 
 /// Its table of the least efficient caches.
 pub fn show(context: &Context, stored: &Stored, wanted: &Show) -> anyhow::Result<Exit> {
+    if wanted.wide {
+        let hint = "leave --wide out";
+        return Err(Usage::new("the notebook's table has the same columns on any terminal", hint).into());
+    }
     let order = wanted.by.map_or(slab::Order::Unweighted, super::show::order);
     let result = notebook::table(&stored.input(), usize::MAX)?.ordered(order, wanted.top.unwrap_or(LOWEST));
     output::print(context, &result, || present::table_grid(&result))?;

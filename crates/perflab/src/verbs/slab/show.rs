@@ -23,8 +23,13 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
         return super::notebook::show(context, &stored, wanted);
     }
     let recording = stored.recording()?;
-    let result = slab::show(&recording, &ShowOptions::default());
+    let mut result = slab::show(&recording, &ShowOptions::default());
     let order = order(wanted.by.unwrap_or_default());
+    if context.format == Format::Json {
+        // Everything, but what was asked for in so many words.
+        result.caches =
+            result.sorted(order).into_iter().take(wanted.top.unwrap_or(usize::MAX)).cloned().collect();
+    }
     let width = width(context, wanted.wide);
     output::print(context, &result, || present::show_grid(&result, order, wanted.top.unwrap_or(TOP), width))?;
     output::plot(context, wanted.plot.as_ref(), || {

@@ -15,13 +15,17 @@ use self::live::Live;
 use super::{output, show};
 use crate::arguments::slab::Top;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Usage};
 use crate::quantities;
 
 /// Watches the caches until q; prints one snapshot where nobody could watch.
 pub fn top(context: &Context, wanted: &Top) -> anyhow::Result<Exit> {
     let every = quantities::time("--every", &wanted.every)?;
     if !rustix::process::geteuid().is_root() {
+        if wanted.plot.is_some() {
+            let what = "--plot: without root there are totals only, of which nothing can be drawn";
+            return Err(Usage::new(what, "run it as root, or leave --plot out").into());
+        }
         return totals(context);
     }
     let live = Live::open(&context.root, every)?;

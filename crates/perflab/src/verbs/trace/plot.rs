@@ -9,6 +9,9 @@ use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::verbs::slab::output;
 
+/// The number over which operations are drawn where none is named.
+const ELEMENTS: &str = "elements";
+
 /// Draws every operation of an iteration.
 pub fn plot(context: &Context, wanted: &Plot) -> anyhow::Result<Exit> {
     let (operations, report) = analyzed(context, &wanted.run, &wanted.which)?;
@@ -29,6 +32,14 @@ pub fn plot(context: &Context, wanted: &Plot) -> anyhow::Result<Exit> {
             return Err(Usage::new(format!("--with {name}: no such span in the trace"), hint).into());
         }
     }
+    let is_of_all =
+        |name: &str| operations.number(name).is_some_and(|number| number.len() == operations.len());
+    if let Some(name) = wanted.over.as_deref().filter(|name| !is_of_all(name)) {
+        let names =
+            operations.numbers.iter().map(|number| number.name.as_str()).filter(|name| is_of_all(name));
+        let hint = perflab_model::nearest::hint(name, names);
+        return Err(Usage::new(format!("--over {name}: operations have no such number each"), hint).into());
+    }
     let other = wanted.like.as_ref().map(|run| analyzed(context, run, &wanted.which)).transpose()?;
     let wanted_picture = Picture {
         title: format!("Every operation of {}", wanted.run),
@@ -38,7 +49,7 @@ pub fn plot(context: &Context, wanted: &Plot) -> anyhow::Result<Exit> {
         },
         causes: with.is_empty(),
         with,
-        over: Some(wanted.over.clone()),
+        over: Some(wanted.over.clone().unwrap_or_else(|| ELEMENTS.into())),
         range: other.as_ref().map(|(_, other)| range(&[other, &report])),
     };
     output::plot(context, Some(&wanted.output), || picture(&operations, &report, &wanted_picture))?;

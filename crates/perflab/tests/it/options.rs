@@ -1,0 +1,337 @@
+//! Every option of the verbs that show is honoured or refused: none is accepted and changes nothing.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::laboratory::Laboratory;
+
+/// What an option makes of a verb.
+#[derive(Clone, Copy, PartialEq)]
+enum Effect {
+    /// what is printed, a file, or the exit code is another one, or it is refused
+    Tells,
+    /// exit code 2: with these words it would change nothing
+    Refused,
+}
+
+use Effect::{Refused, Tells};
+
+/// A verb, what it is tried with, and options with what follows them. The words after `+` belong to the option's trial alone.
+type Trial = (&'static str, &'static str, &'static [(&'static str, Effect)]);
+
+/// Each option of each verb at least once; further rows are words that only together would change nothing.
+const TRIALS: &[Trial] = &[
+    (
+        "slab show",
+        "log",
+        &[
+            ("--by name", Tells),
+            ("--top 1", Tells),
+            ("--wide", Tells),
+            ("--method notebook --wide", Refused),
+            ("--method notebook", Tells),
+            ("--plot o.svg", Tells),
+        ],
+    ),
+    ("slab show", "log --format json", &[("--by name", Tells), ("--top 1", Tells)]),
+    (
+        "slab timeline",
+        "log",
+        &[
+            ("--cache filp", Tells),
+            ("--growth", Tells),
+            ("--wide", Refused),
+            ("--picture waste", Refused),
+            ("--method notebook", Tells),
+            ("--plot o.svg", Tells),
+        ],
+    ),
+    (
+        "slab timeline",
+        "log --growth",
+        &[
+            ("--cache filp", Tells),
+            ("--wide", Tells),
+            ("--method notebook", Refused),
+            ("--picture waste --plot o.svg", Refused),
+        ],
+    ),
+    (
+        "slab timeline",
+        "log --plot o.svg",
+        &[("--picture waste", Tells), ("--picture efficiency", Tells), ("--cache filp", Tells)],
+    ),
+    (
+        "slab histogram",
+        "log",
+        &[
+            ("--bins 3", Tells),
+            ("--of proc", Refused),
+            ("--method notebook --of proc", Tells),
+            ("--plot o.svg", Tells),
+        ],
+    ),
+    ("slab histogram", "log --method notebook --of proc", &[("--bins 3", Refused), ("--plot o.svg", Tells)]),
+    (
+        "slab compare",
+        "log more",
+        &[("--by x", Refused), ("--fail-if unclear", Tells), ("--all", Tells), ("--plot o.svg", Tells)],
+    ),
+    (
+        "slab what-if",
+        "log",
+        &[
+            ("--cache filp", Tells),
+            ("--order 1", Tells),
+            ("--top 1", Tells),
+            ("--object-size 300", Refused),
+            ("--object-size 200 --cache filp", Tells),
+            ("--top 1 --cache filp", Refused),
+        ],
+    ),
+    (
+        "io show",
+        "io",
+        &[
+            ("--slot 9", Refused),
+            ("--by time", Tells),
+            ("--by disk", Tells),
+            ("--by directory", Tells),
+            ("--top 1", Tells),
+        ],
+    ),
+    ("io show", "io --by time", &[("--top 2", Tells)]),
+    ("io show", "io --by disk", &[("--top 2", Tells)]),
+    (
+        "io coverage",
+        "io --trace dump",
+        &[
+            ("--slot 9", Refused),
+            ("--method published", Tells),
+            ("--blocks", Tells),
+            ("--plot o.svg", Tells),
+            ("--drawn classes", Refused),
+            ("--method published --blocks", Refused),
+        ],
+    ),
+    (
+        "io coverage",
+        "io --trace dump --plot o.svg",
+        &[("--drawn classes", Tells), ("--trace nothing-there", Refused)],
+    ),
+    ("io export", "io --blkparse", &[("--slot 9", Refused)]),
+    (
+        "trace show",
+        "old",
+        &[
+            ("--slot 9", Refused),
+            ("--operation x", Refused),
+            ("--clock wall", Tells),
+            ("--above 0.9", Refused),
+            ("--top 2", Tells),
+        ],
+    ),
+    (
+        "trace causes",
+        "old",
+        &[("--slot 9", Refused), ("--operation x", Refused), ("--clock wall", Tells), ("--above 0.9", Tells)],
+    ),
+    (
+        "trace plot",
+        "new -o o.svg",
+        &[
+            ("--slot 9", Refused),
+            ("--operation x", Refused),
+            ("--clock wall", Tells),
+            ("--above 0.9", Tells),
+            ("--axis linear", Tells),
+            ("--with reap", Tells),
+            ("--over x", Refused),
+            ("--like old", Tells),
+            ("--output o.png", Refused),
+        ],
+    ),
+    (
+        "trace compare",
+        "new old",
+        &[
+            ("--by x", Refused),
+            ("--slot 9", Refused),
+            ("--operation x", Refused),
+            ("--clock wall", Tells),
+            ("--above 0.9", Tells),
+            ("--fail-if p99:50%", Tells),
+        ],
+    ),
+    ("flame shares", "folded", &[("--rules kernel", Tells), ("--case 9", Refused), ("--comm sh", Tells)]),
+    ("flame show", "folded", &[("--case 9", Refused), ("--top 1", Tells)]),
+    (
+        "flame html",
+        "folded -o o.html",
+        &[("--case 9", Refused), ("--rules none", Tells), ("--output x", Refused)],
+    ),
+    (
+        "flame svg",
+        "folded",
+        &[
+            ("--case 9", Refused),
+            ("--rules none", Tells),
+            ("--icicle", Tells),
+            ("--width 600", Tells),
+            ("--output o.svg", Tells),
+        ],
+    ),
+    ("flame export", "folded --to folded", &[("--case 9", Refused), ("--output o.txt", Tells)]),
+    (
+        "history",
+        "--format json",
+        &[
+            ("--workload nothing", Tells),
+            ("--label before", Tells),
+            ("--study nothing", Tells),
+            ("--last 1", Tells),
+            ("--margin 50%", Tells),
+            ("--report o.html", Tells),
+            ("--plot o.svg", Tells),
+        ],
+    ),
+    ("report", "before after", &[("--output o.html", Tells)]),
+    (
+        "compare",
+        "before after",
+        &[
+            ("--by nothing", Refused),
+            ("--monitor duration", Refused),
+            ("--baseline after", Tells),
+            ("--style mmtests", Tells),
+            ("--ratio", Tells),
+            ("--stat cv", Tells),
+            ("--significance", Refused),
+            ("--fail-if worse", Tells),
+            ("--metric nothing", Tells),
+            ("--workload nothing", Tells),
+            ("--across", Tells),
+            ("--confidence 60%", Tells),
+            ("--ratio --stat cv", Refused),
+            ("--ratio --margin 90%", Refused),
+            ("--by a,b --fail-if worse", Refused),
+            ("--by a,b --ratio", Refused),
+            ("--by a,b --baseline x", Refused),
+        ],
+    ),
+    (
+        "compare",
+        "before after --style mmtests",
+        &[("--significance", Tells), ("--significance --ratio", Refused), ("--margin 90%", Refused)],
+    ),
+    (
+        "compare",
+        "before after --style lkp",
+        &[("--ratio", Refused), ("--stat cv", Refused), ("--margin 90%", Refused)],
+    ),
+    ("compare", "fast slow", &[("--margin 90%", Tells), ("--fail-if worse", Tells)]),
+    (
+        "compare",
+        "before after --style benchstat",
+        &[
+            ("--ratio", Refused),
+            ("--stat cv", Refused),
+            ("--margin 90%", Refused),
+            ("--confidence 80%", Refused),
+        ],
+    ),
+];
+
+/// Options that are tried where what they need is there, or that are no option of the verb's showing.
+const ELSEWHERE: &[(&str, &str)] = &[("io export", "--blkparse"), ("flame export", "--to")];
+
+fn laboratory() -> Laboratory {
+    let laboratory = Laboratory::new();
+    laboratory.echo_edited("before", 100);
+    laboratory.echo_edited("after", 50);
+    laboratory.echo("fast", 100);
+    laboratory.echo("slow", 50);
+    for (label, more) in [("log", 0), ("more", 50)] {
+        fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, more)).unwrap();
+        laboratory.good(&["slab", "import", "slabinfo.log", "--page-size", "4KiB", "--label", label]);
+    }
+    let (trace, map) = (crate::io::evidence("partition.blktrace.0"), crate::io::evidence("partition.map"));
+    laboratory.good(&["io", "import", &trace, "--map", &map, "--label", "io"]);
+    fs::copy(crate::io::evidence("prefetch-trace.txt"), laboratory.path("dump")).unwrap();
+    let folded = "sh;main;insert;kmem_cache_alloc_noprof 5\nsh;main;find 7\ncat;main;__kmalloc_noprof 3\n";
+    fs::write(laboratory.path("p.folded"), folded).unwrap();
+    laboratory.good(&["flame", "import", "p.folded", "--label", "folded"]);
+    for (label, policy) in [("old", "old:86:0"), ("new", "never")] {
+        let load = ["perflab", "load", "drv_rand_ops", "60000", "intsrt", "--reap", policy];
+        laboratory.good(&[&["trace", "run", "--label", label, "--"], &load[..]].concat());
+    }
+    laboratory
+}
+
+/// What a verb prints, the files that it makes, and its exit code.
+fn told(laboratory: &Laboratory, words: &[&str]) -> (Option<i32>, String, Vec<Vec<u8>>) {
+    let said = laboratory.run(words);
+    let files = ["o.svg", "o.png", "o.html", "o.txt"].map(|name| laboratory.path(name));
+    let made = files.iter().filter_map(|file| fs::read(file).ok()).collect();
+    files.iter().for_each(|file| drop(fs::remove_file(file)));
+    (said.code, said.out, made)
+}
+
+#[test]
+fn every_option_that_shows_is_honoured_or_refused() {
+    let laboratory = laboratory();
+    let words = |text: &'static str| text.split_whitespace();
+    let mut wrong = Vec::new();
+    for (verb, base, options) in TRIALS {
+        let base: Vec<&str> = words(*verb).chain(words(*base)).collect();
+        let without = told(&laboratory, &base);
+        if without.0 != Some(0) {
+            wrong.push(format!("{base:?} exits with {:?}", without.0));
+        }
+        for (option, effect) in *options {
+            let with = told(&laboratory, &base.iter().copied().chain(words(*option)).collect::<Vec<_>>());
+            let is_so = match effect {
+                Refused => with.0 == Some(2),
+                Tells => with != without,
+            };
+            if !is_so {
+                wrong.push(format!("{base:?} {option}: exit {:?}", with.0));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An option that is added to one of these verbs needs a trial above.
+#[test]
+fn every_option_has_a_trial() {
+    let laboratory = Laboratory::new();
+    let verbs: BTreeSet<&str> = TRIALS.iter().map(|(verb, ..)| *verb).collect();
+    for verb in verbs {
+        let words: Vec<&str> = verb.split_whitespace().chain(["--help"]).collect();
+        let help = laboratory.good(&words).out;
+        let own = help.split("Everywhere:").next().unwrap_or_default();
+        let option = |line: &str| {
+            let line = line.trim_start();
+            let long = line.strip_prefix('-').and_then(|rest| rest.find("--").map(|at| &rest[at..]));
+            let long = if line.starts_with("--") { Some(line) } else { long };
+            Some(long?.split([' ', '=', ',']).next().unwrap_or_default().to_owned())
+        };
+        let options: BTreeSet<String> = own
+            .lines()
+            .filter(|line| line.len() - line.trim_start().len() <= 6 && line.trim_start().starts_with('-'))
+            .filter_map(option)
+            .collect();
+        let tried: BTreeSet<&str> = TRIALS
+            .iter()
+            .filter(|(of, ..)| *of == verb)
+            .flat_map(|(_, base, options)| options.iter().map(|(option, _)| *option).chain([*base]))
+            .flat_map(str::split_whitespace)
+            .chain(ELSEWHERE.iter().filter(|(of, _)| *of == verb).map(|(_, option)| *option))
+            .chain(["--help"])
+            .collect();
+        let missing: Vec<&String> =
+            options.iter().filter(|option| !tried.contains(option.as_str())).collect();
+        assert!(missing.is_empty() && options.len() > 1, "{verb}: {missing:?} of {options:?}");
+    }
+}
