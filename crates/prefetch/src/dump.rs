@@ -68,7 +68,7 @@ fn parse_text(text: &str) -> PageDump {
     dump
 }
 
-/// `3:1	16308	0	7`
+/// `3:1 16308 0 7`, between which are tabs
 fn parse_line(line: &str) -> Option<PageRange> {
     let mut words = line.split_whitespace();
     let device = Device::parse(words.next()?)?;

@@ -70,14 +70,9 @@ fn refuse_ineffective(wanted: &arguments::Compare) -> Result<(), Usage> {
     let is_benchstat = wanted.style == StyleName::Benchstat;
     let all = [
         (
-            wanted.significance && !is_mmtests,
-            "--significance adds rows to the table of MMTests",
-            "add --style mmtests",
-        ),
-        (
-            wanted.significance && (wanted.ratio || wanted.monitor.is_some()),
-            "--significance is about the table of metrics",
-            "leave --ratio and --monitor out",
+            wanted.significance && (!is_mmtests || wanted.ratio || wanted.monitor.is_some()),
+            "--significance adds rows to MMTests' table of metrics",
+            "add --style mmtests, and leave --ratio and --monitor out",
         ),
         (
             is_tool && (wanted.ratio || has_stat),

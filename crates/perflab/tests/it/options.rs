@@ -283,13 +283,13 @@ fn every_option_that_shows_is_honoured_or_refused() {
     let words = |text: &'static str| text.split_whitespace();
     let mut wrong = Vec::new();
     for (verb, base, options) in TRIALS {
-        let base: Vec<&str> = words(*verb).chain(words(*base)).collect();
+        let base: Vec<&str> = words(verb).chain(words(base)).collect();
         let without = told(&laboratory, &base);
         if without.0 != Some(0) {
             wrong.push(format!("{base:?} exits with {:?}", without.0));
         }
         for (option, effect) in *options {
-            let with = told(&laboratory, &base.iter().copied().chain(words(*option)).collect::<Vec<_>>());
+            let with = told(&laboratory, &base.iter().copied().chain(words(option)).collect::<Vec<_>>());
             let is_so = match effect {
                 Refused => with.0 == Some(2),
                 Tells => with != without,
