@@ -185,6 +185,21 @@ pub struct Traced {
     pub beyond: u64,
     /// Operations whose ends did not match their beginnings.
     pub unbalanced: u64,
+    /// Operations whose end never came: the program left them by a jump or an error.
+    #[serde(default)]
+    pub abandoned: u64,
+    /// Operations inside one that was open: part of its time.
+    #[serde(default)]
+    pub nested: u64,
+    /// Operations that were open when the program ended.
+    #[serde(default)]
+    pub open: u64,
+    /// Operations that were found in the memory of a program that ended without closing its trace.
+    #[serde(default)]
+    pub rescued: u64,
+    /// How often the program forked: what its children did is not in the trace.
+    #[serde(default)]
+    pub forks: u64,
     /// How often the program waited for the writer between operations.
     pub waits: u64,
     /// For how long in all, in nanoseconds.

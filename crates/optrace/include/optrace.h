@@ -1,5 +1,8 @@
 /* optrace: the latency of every operation, and of the spans inside it. See the crate's documentation.
  *
+ * A forked child has no part in its parent's trace: there all functions do nothing. What was recorded before an abort, a
+ * signal or _exit is in the file.
+ *
  * Link with -loptrace (shared), or with liboptrace.a -lpthread -ldl -lm. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef OPTRACE_H
 #define OPTRACE_H
@@ -26,6 +29,8 @@ void optrace_recorder_close(optrace_recorder_t *recorder);
 
 void optrace_begin(const optrace_recorder_t *recorder, uint8_t operation);
 void optrace_end(const optrace_recorder_t *recorder);
+/* forgets the operation that is open: for who came out of it by longjmp or an exception */
+void optrace_abandon(const optrace_recorder_t *recorder);
 /* end and begin with one time stamp */
 void optrace_next(const optrace_recorder_t *recorder, uint8_t operation);
 /* begin or next, and enter, with one time stamp */

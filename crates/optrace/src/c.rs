@@ -62,7 +62,7 @@ unsafe fn text_of(text: *const c_char) -> Option<String> {
 pub unsafe extern "C" fn optrace_close(trace: *mut Trace) -> c_int {
     // SAFETY: the caller's promise.
     let Some(open) = (unsafe { trace.as_ref() }) else { return 0 };
-    if open.open_recorders() > 0 {
+    if !open.is_child() && open.open_recorders() > 0 {
         complain(format_args!("a recorder is still open"));
         return -1;
     }
@@ -121,6 +121,8 @@ pass_on! {
     optrace_begin => begin(operation: u8);
     /// [`Recorder::end`]
     optrace_end => end();
+    /// [`Recorder::abandon`]
+    optrace_abandon => abandon();
     /// [`Recorder::next`]
     optrace_next => next(operation: u8);
     /// [`Recorder::begin_in`]

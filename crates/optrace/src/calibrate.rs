@@ -4,6 +4,7 @@
 use crate::clock::{ClockKind, Line};
 use crate::format::{Cost, HeadWord, span_of};
 use crate::lane::Lane;
+use crate::live::Shape;
 use crate::pen::{Pen, tag};
 use crate::replay::Replay;
 
@@ -14,7 +15,7 @@ const BATCHES: usize = 9;
 /// What an operation and a span cost, in ticks.
 pub(crate) fn calibrate(clock: ClockKind) -> Cost {
     let least = |figures: [f64; BATCHES]| figures.into_iter().fold(f64::INFINITY, f64::min);
-    let lane = Lane::new(0, 2, BATCH * 4, clock.now());
+    let lane = Lane::new(0, Shape { chunk_words: BATCH * 4, chunks: 2 }, None, clock.now());
     let empty = least([(); BATCHES].map(|()| batch(clock, &lane, false).0));
     let with = [(); BATCHES].map(|()| batch(clock, &lane, true));
     let (outer, inner) = (least(with.map(|(outer, _)| outer)), least(with.map(|(_, inner)| inner)));
@@ -35,7 +36,7 @@ fn batch(clock: ClockKind, lane: &Lane, span: bool) -> (f64, f64) {
     }
     lane.hand_over(0, pen.used(), clock.pair());
     let mut replay = Replay::new(lane.opened);
-    lane.take(0, |filled| replay.chunk(filled.words.get(..filled.used).unwrap_or_default()));
+    lane.take(0, |filled| replay.chunk(filled.words));
     medians(&replay.state.words, span)
 }
 

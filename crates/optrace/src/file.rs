@@ -6,9 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::clock::{ClockKind, Line, Pair};
-use crate::format::{BLOCK_WORDS, BlockKind, Cost, EventKind, HEAD, Header, MAGIC, VERSION};
+use crate::format::{BLOCK_WORDS, BlockKind, Cost, EventKind, HEAD, Header, MAGIC, OLDEST, VERSION};
 use crate::join::{Kernel, Lane, Operation};
-use crate::{Error, Words};
+use crate::live::remnants;
+use crate::replay::Replay;
+use crate::{Entries, Error, Words};
 
 /// The longest header that is believed.
 const MOST_HEAD: usize = 1 << 20;
@@ -72,6 +74,12 @@ pub struct Told {
     pub span_cost: f64,
     /// Process that wrote it.
     pub process: u32,
+    /// How often it forked meanwhile: what its children did is not in the trace.
+    pub forks: u64,
+    /// What became of the begins of all operations; nothing in a file of before, or of an attached program.
+    pub entries: Entries,
+    /// Operations that were found in the memory of a process that ended without closing its trace.
+    pub rescued: u64,
 }
 
 impl File {
@@ -92,7 +100,10 @@ impl File {
                 }
                 Ok(Some(block)) => blocks.push(block),
                 Ok(None) => {
-                    break Some(format!("it ends at byte {at} without its last block: the program died"));
+                    break Some(format!(
+                        "it ends at byte {at} without its last block: the program died (killed, aborted, or by _exit) or still \
+                         runs"
+                    ));
                 }
                 Err(reason) => break Some(format!("at byte {at}: {reason}")),
             }
@@ -114,7 +125,8 @@ impl File {
     pub fn read(&self, mut show: impl FnMut(&Operation)) -> Result<Told, Error> {
         let mut told = self.told();
         for opened in self.of(BlockKind::Lane, None) {
-            let thread = self.load(opened)?.first().map_or(0, |thread| *thread as i32);
+            let about = self.load(opened)?;
+            let thread = about.first().map_or(0, |thread| *thread as i32);
             let kernel = self.kernel(opened.lane, &mut told)?;
             let mut lane = Lane::new(thread, opened.lane, self.header.cost, kernel);
             let mut from = self.header.start;
@@ -129,8 +141,68 @@ impl File {
                 }
                 from = block.closed;
             }
+            if let (Some(_), [_, at, bytes]) = (&self.cut, about.as_slice()) {
+                self.rescue(&mut lane, (*at, *bytes), from, &mut told, &mut show);
+            }
+        }
+        let Entries { entered, ended, abandoned, nested, open, .. } = told.entries;
+        if self.cut.is_some() {
+            // Of what was written before its end the file tells operations only.
+            let missing = told.operations.saturating_sub(ended);
+            (told.entries.entered, told.entries.ended) = (entered + missing, ended + missing);
+        } else {
+            told.entries.ended = entered.saturating_sub(abandoned + nested + open + told.entries.lost);
         }
         Ok(told)
+    }
+
+    /// Shows what is left in the memory of a thread whose process ended: all that came after `from`.
+    fn rescue(
+        &self,
+        lane: &mut Lane,
+        (at, bytes): (u64, u64),
+        mut from: Pair,
+        told: &mut Told,
+        show: &mut impl FnMut(&Operation),
+    ) {
+        let length = self.file.metadata().map_or(0, |about| about.len());
+        let is_there = bytes <= MOST_BLOCK && at.checked_add(bytes).is_some_and(|end| end <= length);
+        let left = if is_there { remnants(&self.file, at, bytes) } else { None };
+        let Some((opened, left)) = left else { return };
+        let mut replay = Replay::new(opened);
+        for remnant in &left {
+            let closed = match remnant.closed {
+                Some(closed) => {
+                    replay.chunk(&remnant.words);
+                    closed
+                }
+                None => {
+                    let last = replay.last_chunk(&remnant.words);
+                    let line = Line::through(from, from, self.header.ns_per_tick);
+                    Pair { ticks: last, ns: line.at(last) }
+                }
+            };
+            // What was written as a block is shown already; it was read for what it left open.
+            if closed.ticks > from.ticks && replay.state.records > 0 {
+                let line = Line::through(from, closed, self.header.ns_per_tick);
+                let before = told.operations;
+                let (words, records) = (&replay.state.words, replay.state.records);
+                if let Err(reason) = lane.block(words, records, line, &self.words, told, show) {
+                    told.cut = Some(format!("in the memory of thread {}: {reason}", lane.thread()));
+                    return;
+                }
+                told.rescued += told.operations - before;
+                from = closed;
+            }
+            replay.state.clear();
+        }
+        replay.settle();
+        let found = replay.entries;
+        told.entries.entered += found.entered;
+        told.entries.ended += found.ended;
+        told.entries.abandoned += found.abandoned;
+        told.entries.nested += found.nested;
+        told.entries.open += u64::from(replay.state.open);
     }
 
     fn of(&self, kind: BlockKind, lane: Option<u32>) -> impl Iterator<Item = &Block> {
@@ -154,6 +226,15 @@ impl File {
             operation_cost: operation * self.header.ns_per_tick,
             span_cost: (around + span) * self.header.ns_per_tick,
             process: self.header.process as u32,
+            forks: figure(5),
+            entries: Entries {
+                entered: figure(6),
+                abandoned: figure(7),
+                nested: figure(8),
+                open: figure(9),
+                lost: figure(1),
+                ..Entries::default()
+            },
             ..Told::default()
         }
     }
@@ -202,7 +283,7 @@ fn header(file: &fs::File, path: &Path) -> Result<(Header, u64), Error> {
     let head = words(&head);
     let word = |at: usize| head.get(at).copied().unwrap_or(0);
     let (version, length) = (word(1) as u32, (word(1) >> 32) as usize);
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(Error::Version { path: path.into(), found: version, known: VERSION });
     }
     if !(HEAD..MOST_HEAD).contains(&length) || word(11) as usize > length - HEAD {
@@ -233,14 +314,19 @@ fn block(file: &fs::File, at: u64) -> Result<Option<Block>, String> {
     file.read_exact_at(&mut head, at).map_err(|_| "the file was cut inside a block".to_owned())?;
     let head = words(&head);
     let word = |at: usize| head.get(at).copied().unwrap_or(0);
-    let kinds = [BlockKind::Operations, BlockKind::Events, BlockKind::Lane, BlockKind::End];
+    let kinds = [BlockKind::Operations, BlockKind::Events, BlockKind::Lane, BlockKind::End, BlockKind::Skip];
+    // Behind the last block of a trace that was not closed there is only the memory of its threads.
+    if head.iter().all(|word| *word == 0) {
+        return Ok(None);
+    }
     let kind = kinds.into_iter().find(|kind| *kind as u64 == word(0) & 0xff);
     let kind = kind.ok_or_else(|| format!("there is no block of kind {}", word(0) & 0xff))?;
     let (begin, bytes) = (at + head.len() as u64 * 8, word(1));
-    if bytes > MOST_BLOCK || bytes % 8 != 0 {
+    // The memory of very many threads may be passed over.
+    if (bytes > MOST_BLOCK && kind != BlockKind::Skip) || bytes % 8 != 0 {
         return Err(format!("a block of {bytes} bytes cannot be"));
     }
-    if begin + bytes > length {
+    if begin.checked_add(bytes).is_none_or(|end| end > length) {
         return Err("the file was cut inside a block".into());
     }
     let closed = Pair { ticks: word(2), ns: word(3) };

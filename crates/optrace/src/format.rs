@@ -14,14 +14,21 @@
 //!   (7 bits); for each number a word with value (56 bits, signed) and kind (8); for each kind of span that occurred a
 //!   word with exclusive ticks (40 bits), how often (16) and kind (8).
 //! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`EventKind`]).
-//! - `lane`: a thread began to record; its thread id.
+//! - `lane`: a thread began to record; its thread id; where in the file its memory is (see `live`) and how many bytes it
+//!   has, 0 where it is not in the file.
 //! - `end`: how many operations, how many lost, how often and how long recorders waited for the writer (ns), how many
-//!   of the kernel's events were lost. A file without it was cut short.
+//!   of the kernel's events were lost; how often the process forked meanwhile; how many operations were entered, abandoned,
+//!   nested in another, and open at the end. A file without it was cut short, or its process ended without closing it.
+//! - `skip`: the room up to the next block, which a thread's memory was in; it has no records.
+//!
+//! While a trace is made, the memory of its threads lies far behind the blocks, and is cut off at the end.
 
 use crate::clock::{ClockKind, Pair};
 
 /// The version of the format, here and in the files that are written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The oldest that is read.
+pub(crate) const OLDEST: u32 = 1;
 pub(crate) const MAGIC: [u8; 8] = *b"OPTRACE\0";
 /// Bytes of the header before the words' text.
 pub(crate) const HEAD: usize = 96;
@@ -46,6 +53,7 @@ pub(crate) enum BlockKind {
     Events = 2,
     Lane = 3,
     End = 4,
+    Skip = 5,
 }
 
 /// What the kernel did.

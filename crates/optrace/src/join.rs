@@ -106,6 +106,10 @@ impl Lane {
         Self { cost, kernel, next_away: 0, next_fault: 0, last: 0, operation }
     }
 
+    pub(crate) fn thread(&self) -> i32 {
+        self.operation.thread
+    }
+
     /// Shows the operations of a block; an error says at which record it is not what it should be.
     pub(crate) fn block(
         &mut self,

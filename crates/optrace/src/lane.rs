@@ -1,23 +1,25 @@
 //! One thread's chunks of memory, going round between the recorder that fills them and the writer that empties them.
-//! Owns the hand-over; every chunk is touched when it is made, so that recording never faults.
+//! Owns the hand-over; every chunk is touched before it is filled, so that recording never faults.
 
 use std::cell::UnsafeCell;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::clock::Pair;
+use crate::live::{Memory, Shape};
 
 /// What the recorder filled.
-pub(crate) struct Filled {
-    pub words: Box<[u64]>,
+pub(crate) struct Filled<'a> {
     /// words in use
-    pub used: usize,
+    pub words: &'a [u64],
     pub closed: Pair,
 }
 
 struct Chunk {
     /// whether the writer may look at it
     full: AtomicBool,
-    filled: UnsafeCell<Filled>,
+    /// words in use, and when it was closed
+    filled: UnsafeCell<(usize, Pair)>,
 }
 
 /// The chunks of one recording thread.
@@ -28,6 +30,9 @@ pub(crate) struct Lane {
     /// in ticks of the clock
     pub opened: u64,
     chunks: Vec<Chunk>,
+    memory: Memory,
+    /// where its memory is in the file, in bytes: begin and length; ordinary memory is nowhere
+    pub place: Option<(u64, u64)>,
     /// set by the recorder when it ends
     pub closed: AtomicBool,
     /// how often, and for how many nanoseconds, the recorder waited for the writer
@@ -41,19 +46,26 @@ pub(crate) struct Lane {
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    /// `count` chunks of `words` 64-bit words, all touched, for the calling thread from this time on.
-    pub(crate) fn new(number: u32, count: usize, words: usize, opened: u64) -> Self {
+    /// Chunks of this shape, all touched, for the calling thread from this time on; in the file's pages at that place,
+    /// or in ordinary memory.
+    pub(crate) fn new(number: u32, shape: Shape, file: Option<(&File, u64)>, opened: u64) -> Self {
         let chunk = || {
-            // Not zero: zeroed memory would be mapped and not there.
-            let words = vec![u64::MAX; words].into_boxed_slice();
-            let filled = Filled { words, used: 0, closed: Pair { ticks: 0, ns: 0 } };
+            let filled = (0, Pair { ticks: 0, ns: 0 });
             Chunk { full: AtomicBool::new(false), filled: UnsafeCell::new(filled) }
         };
+        let mapped = file.and_then(|(file, at)| Some((Memory::of_file(file, at, shape)?, at)));
+        let (memory, place) = match mapped {
+            Some((memory, at)) => (memory, Some((at, shape.bytes() as u64))),
+            None => (Memory::ordinary(shape), None),
+        };
+        memory.tell_opened(opened);
         Self {
             number,
             thread: thread_id(),
             opened,
-            chunks: std::iter::repeat_with(chunk).take(count.max(2)).collect(),
+            chunks: std::iter::repeat_with(chunk).take(shape.chunks).collect(),
+            memory,
+            place,
             closed: AtomicBool::new(false),
             waits: AtomicU32::new(0),
             waited: AtomicU64::new(0),
@@ -69,12 +81,13 @@ impl Lane {
         self.chunks.get(at).is_some_and(|chunk| !chunk.full.load(Ordering::Acquire))
     }
 
-    /// Where a free chunk's memory begins and ends. Only for the recorder, and only for a free chunk.
-    #[expect(unsafe_code, reason = "see `Sync` above")]
-    pub(crate) fn memory(&self, at: usize) -> Option<std::ops::Range<*mut u64>> {
-        let chunk = self.chunks.get(at).filter(|_| self.is_free(at))?;
-        // SAFETY: the chunk is free, so the writer does not look at it, and there is one recorder.
-        Some(unsafe { (*chunk.filled.get()).words.as_mut_ptr_range() })
+    /// Where a free chunk's memory begins and ends, as the recorder enters it in this round. Only for the recorder, and only
+    /// for a free chunk.
+    pub(crate) fn memory(&self, at: usize, round: u64) -> Option<std::ops::Range<*mut u64>> {
+        self.chunks.get(at).filter(|_| self.is_free(at))?;
+        self.memory.touch_chunk(at);
+        self.memory.tell_entered(at, round);
+        Some(self.memory.chunk(at))
     }
 
     /// Hands a chunk with so many words to the writer.
@@ -82,19 +95,24 @@ impl Lane {
     pub(crate) fn hand_over(&self, at: usize, used: usize, closed: Pair) {
         let Some(chunk) = self.chunks.get(at) else { return };
         // SAFETY: the chunk is the recorder's until the store below.
-        let filled = unsafe { &mut *chunk.filled.get() };
-        (filled.used, filled.closed) = (used, closed);
+        unsafe { *chunk.filled.get() = (used, closed) };
+        self.memory.tell_closed(at, used, closed);
         chunk.full.store(true, Ordering::Release);
     }
 
     /// Gives a full chunk to `write` and frees it; `false` where it is not full.
     #[expect(unsafe_code, reason = "see `Sync` above")]
-    pub(crate) fn take(&self, at: usize, write: impl FnOnce(&Filled)) -> bool {
+    pub(crate) fn take(&self, at: usize, write: impl FnOnce(&Filled<'_>)) -> bool {
         let Some(chunk) = self.chunks.get(at).filter(|chunk| chunk.full.load(Ordering::Acquire)) else {
             return false;
         };
-        // SAFETY: the chunk is full, so it is the writer's until the store below.
-        write(unsafe { &*chunk.filled.get() });
+        let all = self.memory.chunk(at);
+        // SAFETY: the chunk is full, so it is the writer's until the store below, and its first words are in use.
+        let (words, closed) = unsafe {
+            let (used, closed) = *chunk.filled.get();
+            (std::slice::from_raw_parts(all.start, used), closed)
+        };
+        write(&Filled { words, closed });
         chunk.full.store(false, Ordering::Release);
         true
     }

@@ -11,6 +11,11 @@
 //! Context switches and page faults of each recording thread come from the kernel meanwhile, with their times, and are
 //! joined when the file is read ([`File`]): so the time on CPU of each operation is known without a system call.
 //!
+//! The memory is pages of the trace file, where the file system lets them be allocated beforehand (ext4, XFS, tmpfs): so a
+//! program that aborts, is killed or leaves by `_exit` leaves its last operations there. A forked child has no part in
+//! its parent's trace: what it records and closes is nobody's. An operation that is left by `longjmp` or an unwinding is
+//! [abandoned](Recorder::abandon); what became of every begin is counted ([`Told::entries`]).
+//!
 //! ```
 //! use optrace::{Options, Trace, Words};
 //!
@@ -49,10 +54,10 @@
 //! | `clock` | time stamps: the time-stamp counter where it is steady, else CLOCK_MONOTONIC |
 //! | `recorder`, `pen` | the measured path: a word for each time stamp |
 //! | `replay`, `record` | on the writer's thread: from those words to records |
-//! | `lane` | one thread's chunks, between the recorder and the writer |
+//! | `lane`, `live` | one thread's chunks, between the recorder and the writer; their memory, which is in the file |
 //! | `kernel` | context switches and page faults of one thread, by perf events |
 //! | `calibrate` | what recording itself costs |
-//! | `trace`, `writer` | a trace being made, its options, its writing thread |
+//! | `trace`, `writer`, `room` | a trace being made, its options, its writing thread, who has which room in its file |
 //! | `format` | the bytes of a trace file |
 //! | `file`, `join` | reading one, operation by operation, with what the kernel did meanwhile |
 //! | `stamps` | a trace of time stamps that somebody else took: begins and ends of probes, paired |
@@ -67,10 +72,12 @@ mod format;
 mod join;
 mod kernel;
 mod lane;
+mod live;
 mod pen;
 mod record;
 mod recorder;
 mod replay;
+mod room;
 mod stamps;
 mod trace;
 mod words;

@@ -13,9 +13,15 @@ pub(crate) mod tag {
     pub(crate) const LEAVE: u64 = 4;
     pub(crate) const SWITCH: u64 = 5;
     pub(crate) const NUMBER: u64 = 6;
-    /// The recorder left the path (kind 0) to change chunks, and came back (kind 1).
+    /// The recorder left the path (kind 0) to change chunks, and came back (kind 1); or the operation was abandoned
+    /// ([`ABANDONED`](super::ABANDONED)), or the recorder ended ([`CLOSED`](super::CLOSED)).
     pub(crate) const AWAY: u64 = 7;
 }
+
+/// The kind of [`tag::AWAY`] that abandons an operation.
+pub(crate) const ABANDONED: u8 = 2;
+/// The one with which a recorder ends.
+pub(crate) const CLOSED: u8 = 3;
 
 const TAG_BITS: u32 = 3;
 const KIND_BITS: u32 = 8;
@@ -53,6 +59,8 @@ pub(crate) struct Pen {
     pub(crate) clock: ClockKind,
     /// the chunk being filled
     pub(crate) chunk: usize,
+    /// chunks that were entered
+    round: u64,
     first: *mut u64,
     at: *mut u64,
     end: *mut u64,
@@ -62,13 +70,20 @@ impl Pen {
     /// One without a chunk: there is never room.
     pub(crate) fn new(clock: ClockKind) -> Self {
         let none = std::ptr::null_mut();
-        Self { clock, chunk: 0, first: none, at: none, end: none }
+        Self { clock, chunk: 0, round: 0, first: none, at: none, end: none }
     }
 
     pub(crate) fn enter_chunk(&mut self, lane: &Lane, at: usize) {
         let none = std::ptr::null_mut();
-        let memory = lane.memory(at).unwrap_or(none..none);
+        self.round += 1;
+        let memory = lane.memory(at, self.round).unwrap_or(none..none);
         (self.chunk, self.first, self.at, self.end) = (at, memory.start, memory.start, memory.end);
+    }
+
+    /// Leaves its chunk: there is no room any more.
+    pub(crate) fn leave_chunk(&mut self) {
+        let none = std::ptr::null_mut();
+        (self.first, self.at, self.end) = (none, none, none);
     }
 
     /// Words that the chunk has room for.
@@ -134,9 +149,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use crate::live::Shape;
+
     #[test]
     fn words_hold_what_was_put_in() {
-        let lane = Lane::new(0, 2, 8, 0);
+        let lane = Lane::new(0, Shape { chunk_words: 8, chunks: 2 }, None, 0);
         let mut pen = Pen::new(ClockKind::Monotonic);
         pen.stamp(tag::BEGIN, 1);
         assert_eq!((pen.room(), pen.used()), (0, 0), "no chunk, no room");
@@ -147,9 +164,7 @@ mod tests {
         }
         lane.hand_over(0, pen.used(), ClockKind::Monotonic.pair());
         let mut notes = Vec::new();
-        lane.take(0, |filled| {
-            notes = filled.words[..filled.used].iter().map(|word| Note::of(*word)).collect()
-        });
+        lane.take(0, |filled| notes = filled.words.iter().map(|word| Note::of(*word)).collect());
         let most = (1 << 55) - 1;
         assert!(matches!(notes[0], Note::Stamp(tag::SWITCH, 249, _)));
         let numbers = [(15, -1), (31, 1_416_100), (0, most), (3, -most)];

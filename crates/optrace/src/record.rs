@@ -62,8 +62,8 @@ impl State {
 
     /// Takes time out of the operation, and of the innermost span.
     pub(crate) fn skip(&mut self, ticks: u64) {
-        self.begun += ticks;
-        self.last += ticks;
+        self.begun = self.begun.saturating_add(ticks);
+        self.last = self.last.saturating_add(ticks);
     }
 
     /// Gives the time since the last stamp to the innermost span.
@@ -72,7 +72,7 @@ impl State {
         if now < self.last {
             self.flags |= FLAG_BACKWARDS;
         }
-        self.spent[slot] += now.saturating_sub(self.last);
+        self.spent[slot] = self.spent[slot].saturating_add(now.saturating_sub(self.last));
         self.last = now;
     }
 

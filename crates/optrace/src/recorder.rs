@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use crate::clock::ClockKind;
 use crate::kernel::Kernel;
 use crate::lane::Lane;
-use crate::pen::{Pen, tag};
+use crate::pen::{ABANDONED, CLOSED, Pen, tag};
 use crate::trace::Shared;
 
 /// Words that most operations are content with: so many are there when one begins, and it need not wait inside.
@@ -35,6 +35,9 @@ impl<'t> Recorder<'t> {
     }
 
     pub(crate) fn on(shared: &'t Shared) -> Self {
+        if shared.is_child() {
+            return Self::off();
+        }
         let lane = shared.open_lane();
         let mut pen = Pen::new(shared.clock);
         pen.enter_chunk(&lane, 0);
@@ -124,11 +127,26 @@ impl<'t> Recorder<'t> {
         }
     }
 
-    /// An operation around `work`.
+    /// The operation that is open is forgotten, and counted as abandoned: for who comes out of it by an error or a `longjmp`.
+    /// Outside of operations it does nothing.
+    #[inline]
+    pub fn abandon(&self) {
+        self.stamp(1, tag::AWAY, ABANDONED);
+    }
+
+    /// An operation around `work`; where that panics, it is [abandoned](Self::abandon).
     #[inline]
     pub fn operation<T>(&self, kind: u8, work: impl FnOnce() -> T) -> T {
+        struct Unwound<'r, 't>(&'r Recorder<'t>);
+        impl Drop for Unwound<'_, '_> {
+            fn drop(&mut self) {
+                self.0.abandon();
+            }
+        }
         self.begin(kind);
+        let unwound = Unwound(self);
         let result = work();
+        std::mem::forget(unwound);
         self.end();
         result
     }
@@ -165,6 +183,10 @@ impl<'t> Recorder<'t> {
     #[cold]
     fn turn(&self, pen: &mut Pen) -> bool {
         let Some((lane, shared)) = &self.lane else { return false };
+        if shared.is_child() {
+            pen.leave_chunk();
+            return false;
+        }
         let left = pen.clock.now();
         lane.hand_over(pen.chunk, pen.used(), pen.clock.pair());
         shared.wake();
@@ -178,7 +200,11 @@ impl<'t> Recorder<'t> {
 
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
-        self.end();
+        // A child of the process that made it has no part in the trace.
+        if self.lane.as_ref().is_none_or(|(_, shared)| shared.is_child()) {
+            return;
+        }
+        self.stamp(1, tag::AWAY, CLOSED);
         let pen = self.pen();
         if let Some((lane, shared)) = &self.lane {
             lane.hand_over(pen.chunk, pen.used(), pen.clock.pair());

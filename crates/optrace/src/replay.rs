@@ -2,8 +2,9 @@
 //! order of notes; what they mean for a record is [`State`]'s matter.
 
 use crate::format::FLAG_UNBALANCED;
-use crate::pen::{Note, near, tag};
+use crate::pen::{ABANDONED, CLOSED, Note, near, tag};
 use crate::record::State;
+use crate::stamps::Entries;
 
 /// One lane's notes becoming records, chunk by chunk: an operation may begin in one and end in another.
 pub(crate) struct Replay {
@@ -12,12 +13,15 @@ pub(crate) struct Replay {
     now: u64,
     /// when the recorder left the path
     left: u64,
+    /// begins inside the operation that is open, or that ended last
+    inside: u64,
+    pub(crate) entries: Entries,
 }
 
 impl Replay {
     /// For a lane whose first stamp comes soon after `opened`.
     pub(crate) fn new(opened: u64) -> Self {
-        Self { state: State::new(), now: opened, left: opened }
+        Self { state: State::new(), now: opened, left: opened, inside: 0, entries: Entries::default() }
     }
 
     /// Makes records of a chunk's words; they lie in `state` until somebody takes them.
@@ -37,20 +41,69 @@ impl Replay {
         }
     }
 
+    /// Makes records of the chunk that was being filled when the process ended: up to the first stamp that is older than the
+    /// last one of the chunk before, which was left there a round ago. Gives the time of the last.
+    pub(crate) fn last_chunk(&mut self, words: &[u64]) -> u64 {
+        let since = self.now;
+        let is_fresh = |word: &&u64| match Note::of(**word) {
+            // Never written: a begin at the very first tick does not occur.
+            Note::Stamp(..) if **word == 0 => false,
+            Note::Stamp(_, _, bits) => near(since, bits) >= since,
+            Note::Number(..) => true,
+        };
+        let fresh = words.iter().take_while(is_fresh).count();
+        self.chunk(words.get(..fresh).unwrap_or_default());
+        self.now
+    }
+
+    /// No end of the operation that was open last comes any more: what began inside of it was left without one.
+    pub(crate) fn settle(&mut self) {
+        self.entries.abandoned += std::mem::take(&mut self.inside);
+    }
+
     fn stamp(&mut self, tag: u64, kind: u8) {
+        if matches!(tag, tag::BEGIN | tag::NEXT) {
+            self.entries.entered += 1;
+            if !self.state.open || tag == tag::NEXT {
+                self.settle();
+            }
+        }
         let (now, state) = (self.now, &mut self.state);
         match tag {
             tag::AWAY if kind == 0 => self.left = now,
+            tag::AWAY if kind == ABANDONED => {
+                self.entries.abandoned += u64::from(state.open);
+                state.abandon_record();
+            }
+            tag::AWAY if kind == CLOSED => {
+                if state.open {
+                    self.entries.ended += 1;
+                    state.close_record(now);
+                }
+                self.settle();
+            }
             tag::BEGIN if !state.open => state.open_record(now, kind),
             tag::NEXT => {
                 if state.open {
+                    self.entries.ended += 1;
                     state.close_record(now);
                 }
                 state.open_record(now, kind);
             }
+            // The end of one that began inside another: only now it is known that it did not replace it.
+            tag::END if !state.open && self.inside > 0 => {
+                self.inside -= 1;
+                self.entries.nested += 1;
+            }
             _ if !state.open => {}
-            tag::BEGIN => state.flags |= FLAG_UNBALANCED,
-            tag::END => state.close_record(now),
+            tag::BEGIN => {
+                self.inside += 1;
+                state.flags |= FLAG_UNBALANCED;
+            }
+            tag::END => {
+                self.entries.ended += 1;
+                state.close_record(now);
+            }
             tag::ENTER => state.enter(now, kind),
             tag::LEAVE => state.leave(now),
             tag::SWITCH => {

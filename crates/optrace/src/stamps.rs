@@ -2,12 +2,13 @@
 //! of begins and ends, thread by thread; refuses to guess an end that did not come: the operation is flagged.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::clock::{ClockKind, Pair};
 use crate::format::{Cost, EventKind, FLAG_UNBALANCED, Header};
 use crate::record::State;
+use crate::room::{Room, create_own};
 use crate::trace::Summary;
 use crate::writer::Writer;
 use crate::{Error, Words};
@@ -125,7 +126,7 @@ impl Stamps {
     /// # Errors
     /// The file cannot be made.
     pub fn create(path: &Path, words: &Words, process: u32, cost: StampCost) -> Result<Self, Error> {
-        let file = File::create(path).map_err(Error::io("create", path))?;
+        let file = create_own(path).map_err(Error::io("create", path))?;
         let around = (cost.pair - cost.between).max(0.0);
         let header = Header {
             clock: ClockKind::Monotonic,
@@ -136,7 +137,8 @@ impl Stamps {
             refused: 0,
             words: words.text(),
         };
-        let writer = Writer::begin(file, &header).map_err(Error::io("write", path))?;
+        let room = Room::begin(file, &header).map_err(Error::io("write", path))?;
+        let writer = Writer::new(Arc::new(room));
         Ok(Self {
             path: path.into(),
             writer,
@@ -162,7 +164,7 @@ impl Stamps {
         let lossy = self.summary.events_lost > 0;
         let writer = &mut self.writer;
         let lane = self.threads.entry(thread).or_insert_with(|| {
-            writer.opened(number, thread);
+            writer.opened(number, thread, None);
             Thread::new(number)
         });
         lane.last = ns;

@@ -1,6 +1,5 @@
 //! A trace being made. Owns its options, the lanes of its recorders and the thread that writes its file.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +11,10 @@ use crate::clock::{ClockKind, monotonic};
 use crate::format::{Cost, Header};
 use crate::kernel::Kernel;
 use crate::lane::Lane;
+use crate::live::{self, Shape};
+use crate::room::{Room, create_own};
 use crate::writer::Writer;
-use crate::{Error, Recorder, Words};
+use crate::{Entries, Error, Recorder, Words};
 
 /// The variable that names the trace file for [`Trace::from_environment`]; `perflab trace run` sets it.
 pub const ENVIRONMENT: &str = "OPTRACE_FILE";
@@ -50,6 +51,10 @@ pub struct Summary {
     pub waited: u64,
     /// Events that the kernel had no room for.
     pub events_lost: u64,
+    /// How often the process forked meanwhile: what its children did is not in the trace.
+    pub forks: u64,
+    /// What became of the begins of all operations.
+    pub entries: Entries,
 }
 
 /// A trace file being written.
@@ -64,8 +69,12 @@ pub struct Trace {
 pub(crate) struct Shared {
     pub clock: ClockKind,
     pub kernel: bool,
-    chunk_words: usize,
-    chunks: usize,
+    shape: Shape,
+    /// the file, and who has which room in it
+    pub room: Arc<Room>,
+    process: u32,
+    /// how often the process had forked when the trace began
+    forks: u64,
     next: AtomicU32,
     pub lanes: Mutex<Vec<(Arc<Lane>, Option<Kernel>)>>,
     pub stop: AtomicBool,
@@ -73,17 +82,19 @@ pub(crate) struct Shared {
 }
 
 impl Trace {
-    /// Begins a trace in a new file. Takes some milliseconds: the clock and the recorder's own cost are measured.
+    /// Begins a trace in a new file, in the place of one of the same user's that is there. Takes some milliseconds: the
+    /// clock and the recorder's own cost are measured.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be made, or there is a link, a file of another user or no file at all in its place.
     pub fn create(path: &Path, words: &Words, options: Options) -> Result<Self, Error> {
-        let file = File::create(path).map_err(Error::io("create", path))?;
+        let file = create_own(path).map_err(Error::io("create", path))?;
         let clock = options.clock.unwrap_or_else(ClockKind::best);
         let refused = if options.kernel { Kernel::open().err() } else { None };
-        let shared = Arc::new(Shared::new(clock, &options, refused.is_none()));
         let header = header(clock, words, calibrate(clock), refused);
-        let writer = Writer::begin(file, &header).map_err(Error::io("write", path))?;
+        let room = Arc::new(Room::begin(file, &header).map_err(Error::io("write", path))?);
+        let writer = Writer::new(Arc::clone(&room));
+        let shared = Arc::new(Shared::new(clock, &options, header.refused == 0, room));
         let handle = {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("optrace".into());
@@ -116,12 +127,24 @@ impl Trace {
         self.end().map_err(Error::io("write", &self.path))
     }
 
+    /// Whether this is a child of the process that made it.
+    pub(crate) fn is_child(&self) -> bool {
+        self.shared.is_child()
+    }
+
     /// Recorders that have not been dropped.
     pub(crate) fn open_recorders(&self) -> usize {
         self.shared.lanes().iter().filter(|(lane, _)| !lane.closed.load(Ordering::Acquire)).count()
     }
 
     fn end(&mut self) -> std::io::Result<Summary> {
+        if self.shared.is_child() {
+            // The thread is the parent's, and so is the file.
+            if let Some(writer) = self.writer.take() {
+                std::mem::forget(writer);
+            }
+            return Ok(Summary::default());
+        }
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake();
         let Some(writer) = self.writer.take() else { return Ok(Summary::default()) };
@@ -148,12 +171,15 @@ fn header(clock: ClockKind, words: &Words, cost: Cost, refused: Option<std::io::
 }
 
 impl Shared {
-    fn new(clock: ClockKind, options: &Options, kernel: bool) -> Self {
+    fn new(clock: ClockKind, options: &Options, kernel: bool, room: Arc<Room>) -> Self {
+        let chunk_words = (options.chunk_bytes / size_of::<u64>()).max(512);
         Self {
             clock,
             kernel: options.kernel && kernel,
-            chunk_words: (options.chunk_bytes / size_of::<u64>()).max(512),
-            chunks: options.chunks,
+            shape: Shape { chunk_words, chunks: options.chunks.max(2) },
+            room,
+            process: std::process::id(),
+            forks: live::forks(),
             next: AtomicU32::new(0),
             lanes: Mutex::new(Vec::new()),
             stop: AtomicBool::new(false),
@@ -163,7 +189,19 @@ impl Shared {
 
     pub(crate) fn open_lane(&self) -> Arc<Lane> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Lane::new(number, self.chunks, self.chunk_words, self.clock.now()))
+        let region = self.room.region(self.shape.bytes() as u64);
+        let file = region.map(|at| (self.room.file(), at));
+        Arc::new(Lane::new(number, self.shape, file, self.clock.now()))
+    }
+
+    /// Whether this is a child of the process that made the trace.
+    pub(crate) fn is_child(&self) -> bool {
+        std::process::id() != self.process
+    }
+
+    /// How often the process forked since the trace began.
+    pub(crate) fn forks(&self) -> u64 {
+        live::forks() - self.forks
     }
 
     pub(crate) fn add_lane(&self, lane: &Arc<Lane>, kernel: Option<Kernel>) {

@@ -1,23 +1,25 @@
 //! The thread that writes the file. Owns the order of blocks; a file that cannot be written costs records, which are
 //! counted, and never the program.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::clock::Pair;
-use crate::format::{BlockKind, Header, block_word};
+use crate::format::{BlockKind, block_word};
 use crate::lane::Lane;
 use crate::record::State;
 use crate::replay::Replay;
+use crate::room::Room;
+use crate::stamps::Entries;
 use crate::trace::{Shared, Summary};
 
 /// How long the kernel's events may wait where operations are so slow that no chunk fills.
 const REST: Duration = Duration::from_millis(100);
 
 pub(crate) struct Writer {
-    file: File,
+    room: Arc<Room>,
     bytes: Vec<u8>,
     /// for each lane: the chunk that is full next, and what became of those before
     next: Vec<(usize, Replay)>,
@@ -26,9 +28,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn begin(mut file: File, header: &Header) -> io::Result<Self> {
-        file.write_all(&header.bytes())?;
-        Ok(Self { file, bytes: Vec::new(), next: Vec::new(), summary: Summary::default(), failed: None })
+    pub(crate) fn new(room: Arc<Room>) -> Self {
+        Self { room, bytes: Vec::new(), next: Vec::new(), summary: Summary::default(), failed: None }
     }
 
     /// Writes until the trace stops.
@@ -52,7 +53,7 @@ impl Writer {
         for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
             if at >= next.len() {
                 next.push((0, Replay::new(lane.opened)));
-                self.opened(lane.number, lane.thread);
+                self.opened(lane.number, lane.thread, lane.place);
             }
             while next.get_mut(at).is_some_and(|next| self.chunk(next, lane)) {
                 wrote = true;
@@ -69,20 +70,21 @@ impl Writer {
 
     /// Writes the lane's next chunk if it is full.
     fn chunk(&mut self, (next, replay): &mut (usize, Replay), lane: &Lane) -> bool {
-        let mut closed = None;
-        lane.take(*next, |filled| {
-            replay.chunk(filled.words.get(..filled.used).unwrap_or_default());
-            closed = Some(filled.closed);
+        // The chunk is free again when its operations are written: until then they are in one of both.
+        let took = lane.take(*next, |filled| {
+            replay.chunk(filled.words);
+            self.operations(lane.number, &mut replay.state, filled.closed);
         });
-        let Some(closed) = closed else { return false };
-        *next = (*next + 1) % lane.count();
-        self.operations(lane.number, &mut replay.state, closed);
-        true
+        if took {
+            *next = (*next + 1) % lane.count();
+        }
+        took
     }
 
-    /// A thread begins to record.
-    pub(crate) fn opened(&mut self, lane: u32, thread: i32) {
-        self.block(BlockKind::Lane, lane, 1, None, &[thread as u64]);
+    /// A thread begins to record, into memory that is at a place of the file or nowhere.
+    pub(crate) fn opened(&mut self, lane: u32, thread: i32, place: Option<(u64, u64)>) {
+        let (at, bytes) = place.unwrap_or((0, 0));
+        self.block(BlockKind::Lane, lane, 1, None, &[thread as u64, at, bytes]);
     }
 
     /// What the kernel did with a thread: times and kinds.
@@ -115,11 +117,21 @@ impl Writer {
         for (to, word) in self.bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
             to.copy_from_slice(&word.to_le_bytes());
         }
-        self.failed = self.file.write_all(&self.bytes).err();
+        self.failed = self.room.append(&self.bytes).err();
     }
 
-    fn end(self, shared: &Shared) -> io::Result<Summary> {
-        let mut more = Summary::default();
+    fn end(mut self, shared: &Shared) -> io::Result<Summary> {
+        let mut more = Summary { forks: shared.forks(), ..Summary::default() };
+        for (_, replay) in &mut self.next {
+            replay.settle();
+            let Entries { entered, ended, abandoned, nested, .. } = replay.entries;
+            let sum = &mut more.entries;
+            sum.entered += entered;
+            sum.ended += ended;
+            sum.abandoned += abandoned;
+            sum.nested += nested;
+            sum.open += u64::from(replay.state.open);
+        }
         for (lane, kernel) in shared.lanes().iter() {
             more.waits += u64::from(lane.waits.load(Ordering::Relaxed));
             more.waited += lane.waited.load(Ordering::Relaxed);
@@ -131,8 +143,11 @@ impl Writer {
     /// Writes the last block, with what others know of waits and losses.
     pub(crate) fn close(mut self, more: Summary) -> io::Result<Summary> {
         let told = Summary { operations: self.summary.operations, lost: self.summary.lost, ..more };
+        let Entries { entered, abandoned, nested, open, .. } = told.entries;
         let words = [told.operations, told.lost, told.waits, told.waited, told.events_lost];
+        let words = [words.as_slice(), &[told.forks, entered, abandoned, nested, open]].concat();
         self.block(BlockKind::End, 0, 1, None, &words);
-        self.failed.map_or(Ok(told), Err)
+        let cut = self.room.end();
+        self.failed.map_or(cut.map(|()| told), Err)
     }
 }

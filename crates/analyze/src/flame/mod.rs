@@ -31,7 +31,7 @@ pub use join::{Joined, JoinedNode, JoinedRun, JoinedSide, join};
 pub use pattern::Pattern;
 pub use rules::{Rules, RulesError};
 pub use shares::{Coverage, PerOperation, Share, ShareOptions, ShareRow, Shares, parts, shares};
-pub use tree::{Amount, Function, GrowOptions, Grown, NO_STACK, Role, Tree, TreeNode, grow};
+pub use tree::{Amount, Function, GrowOptions, Grown, NO_STACK, Role, SharedCommands, Tree, TreeNode, grow};
 
 #[cfg(test)]
 mod tests;

@@ -46,9 +46,26 @@ fn every_sample_is_below_node_zero() {
 }
 
 #[test]
+fn two_versions_of_a_program_share_the_box_of_their_command() {
+    let before = profile(&[&["v1;main;work 30", "sh;main 2"]]);
+    let after = profile(&[&["v2;main;work 10", "sh;main 2"]]);
+    let shared = SharedCommands::of(&[vec![&before], vec![&after]]);
+    assert_eq!(shared.as_ref().map(|shared| shared.label.as_str()), Some("v1 | v2"));
+    let options = GrowOptions { commands: true, shared, ..GrowOptions::default() };
+    let joined = join(&[vec![(&before, options.clone())], vec![(&after, options)]]);
+    let name = |node: &JoinedNode| joined.functions[node.function as usize].name.as_str();
+    let names: Vec<&str> = joined.nodes.iter().map(name).collect();
+    assert_eq!(names, ["all", "v1 | v2", "main", "work", "sh", "main"]);
+    // One side that has all commands of the other has more of them, and no other version.
+    let more = profile(&[&["v1;main 1", "sh;main 2", "ld;main 1"]]);
+    assert_eq!(SharedCommands::of(&[vec![&before], vec![&more]]), None);
+    assert_eq!(SharedCommands::of(&[vec![&before]]), None);
+}
+
+#[test]
 fn commands_stand_under_their_stacks_and_slots_are_chosen() {
     let profile = profile(&[&["a;f 3", "b;f 2", "a 1"], &["a;f 4"]]);
-    let options = GrowOptions { slots: Some(vec![0]), commands: true };
+    let options = GrowOptions { slots: Some(vec![0]), commands: true, ..GrowOptions::default() };
     let grown = grow(&profile, &options);
     let wanted = ["all 0/6", "all;a 0/4", "all;a;f 3/3", "all;b 0/2", "all;b;f 2/2", "all;a;[no stack] 1/1"];
     assert_eq!(lines(&grown.tree), wanted);

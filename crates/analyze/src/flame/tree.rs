@@ -1,6 +1,6 @@
 //! The merged call tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use perflab_model::profile::{CommId, FrameKind, NodeId, Profile, StackSample};
 use serde::Serialize;
@@ -92,6 +92,48 @@ pub struct GrowOptions {
     pub slots: Option<Vec<u32>>,
     /// Put a box for the command under its stacks, as flame graphs have it.
     pub commands: bool,
+    /// Commands that share one box, where they are put: one program under several names.
+    pub shared: Option<SharedCommands>,
+}
+
+/// Commands that share a box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedCommands {
+    /// Their names.
+    pub names: BTreeSet<String>,
+    /// What the box is called.
+    pub label: String,
+}
+
+impl SharedCommands {
+    /// Names in a box's label.
+    const NAMED: usize = 3;
+
+    /// The commands that do not occur on every side, where each side has some: `./v1` and `./v2` are the two versions of one
+    /// program that are compared, more likely than two programs.
+    pub fn of(sides: &[Vec<&Profile>]) -> Option<Self> {
+        let commands = |side: &Vec<&Profile>| -> BTreeSet<String> {
+            let samples = side.iter().flat_map(|profile| {
+                let samples = profile.pieces.iter().flat_map(|piece| &piece.samples);
+                samples.map(|sample| profile.comm(sample.comm).to_owned())
+            });
+            samples.collect()
+        };
+        let sides: Vec<_> = sides.iter().map(commands).collect();
+        let is_everywhere = |name: &String| sides.iter().all(|side| side.contains(name));
+        let own = |side: &BTreeSet<String>| side.iter().any(|name| !is_everywhere(name));
+        if sides.len() < 2 || !sides.iter().all(own) {
+            return None;
+        }
+        let names: BTreeSet<String> =
+            sides.iter().flatten().filter(|name| !is_everywhere(name)).cloned().collect();
+        let more = names.len().saturating_sub(Self::NAMED);
+        let mut label = names.iter().take(Self::NAMED).cloned().collect::<Vec<_>>().join(" | ");
+        if more > 0 {
+            label.push_str(&format!(" | {more} more"));
+        }
+        Some(SharedCommands { names, label })
+    }
 }
 
 /// A tree, and where each sample ended in it.
@@ -105,7 +147,7 @@ pub struct Grown {
 
 /// Merges the stacks of a profile.
 pub fn grow(profile: &Profile, options: &GrowOptions) -> Grown {
-    let mut grower = Grower::new(profile, options.commands);
+    let mut grower = Grower::new(profile, options);
     let wanted = |slot: u32| options.slots.as_ref().is_none_or(|slots| slots.contains(&slot));
     let place = |samples: &[StackSample]| samples.iter().map(|sample| grower.add(sample)).collect();
     let samples = |slot, samples| if wanted(slot) { samples } else { &[][..] };
@@ -157,7 +199,7 @@ impl Tree {
 /// A tree that is being put together.
 struct Grower<'a> {
     profile: &'a Profile,
-    commands: bool,
+    options: &'a GrowOptions,
     tree: Tree,
     functions: HashMap<Function, u32>,
     nodes: HashMap<(u32, u32), u32>,
@@ -168,14 +210,14 @@ struct Grower<'a> {
 }
 
 impl<'a> Grower<'a> {
-    fn new(profile: &'a Profile, commands: bool) -> Self {
+    fn new(profile: &'a Profile, options: &'a GrowOptions) -> Self {
         let of_frame = vec![None; profile.frames.len()];
         let (functions, nodes, of_stack) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Grower { profile, commands, tree: Tree::new(), functions, nodes, of_frame, of_stack }
+        Grower { profile, options, tree: Tree::new(), functions, nodes, of_frame, of_stack }
     }
 
     fn add(&mut self, sample: &StackSample) -> u32 {
-        let comm = if self.commands { sample.comm } else { CommId::default() };
+        let comm = if self.options.commands { sample.comm } else { CommId::default() };
         let at = match self.of_stack.get(&(comm, sample.leaf)) {
             Some(known) => *known,
             None => self.place(comm, sample.leaf),
@@ -209,10 +251,12 @@ impl<'a> Grower<'a> {
 
     /// What stacks stand on: everything, or their command.
     fn base(&mut self, comm: CommId) -> u32 {
-        if !self.commands {
+        if !self.options.commands {
             return 0;
         }
-        let name = self.profile.comm(comm).to_owned();
+        let name = self.profile.comm(comm);
+        let shared = self.options.shared.as_ref().filter(|shared| shared.names.contains(name));
+        let name = shared.map_or(name, |shared| &shared.label).to_owned();
         let function = self.function(Function { name, role: Role::Command, inlined: false });
         self.node(0, function)
     }

@@ -160,6 +160,23 @@ fn doubts(report: &Report) -> Vec<String> {
         (told.unbalanced > 0)
             .then(|| format!("In {} operations `leave` and `enter` did not match.", told.unbalanced)),
     );
+    let left = [
+        (told.abandoned, "left without an end"),
+        (told.nested, "inside another"),
+        (told.open, "open at its end"),
+    ];
+    let left: Vec<String> =
+        left.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    all.extend((!left.is_empty()).then(|| format!("Of the operations that began, {}.", left.join(", "))));
+    all.extend((told.rescued > 0).then(|| {
+        format!(
+            "The program ended without closing its trace; its last {} operations are there.",
+            told.rescued
+        )
+    }));
+    all.extend((told.forks > 0).then(|| {
+        format!("The program forked {} times; what its children did is not in the trace.", told.forks)
+    }));
     all.extend(told.refused.map(|errno| {
         format!(
             "The kernel refused its events (errno {errno}): page faults and time off the CPU are not known. As root, or with \

@@ -1,6 +1,6 @@
 //! A real C program, compiled with the system's compiler against the header and the static library.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::skip;
@@ -35,7 +35,7 @@ int main(void) {
 "#;
 
 /// The newest static library beside this test.
-fn library() -> Option<PathBuf> {
+pub fn library() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let files = std::fs::read_dir(exe.parent()?).ok()?.flatten().map(|entry| entry.path());
     let ours = files.filter(|path| {
@@ -45,24 +45,34 @@ fn library() -> Option<PathBuf> {
     ours.max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).ok())
 }
 
-#[test]
-fn a_program_in_c_is_traced() {
-    let name = "a_program_in_c_is_traced";
+/// A program, compiled; `None` where there is no compiler.
+pub fn compiled(folder: &Path, text: &str, library: &Path) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
-        return skip(name, "there is no `cc`");
+        return None;
     }
-    let library = library().expect("cargo built the static library");
-    let folder = tempfile::tempdir().unwrap();
-    let [source, program, trace] = ["p.c", "p", "t"].map(|name| folder.path().join(name));
-    std::fs::write(&source, PROGRAM).unwrap();
+    let [source, program] = ["p.c", "p"].map(|name| folder.join(name));
+    std::fs::write(&source, text).unwrap();
     let header = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
     let built = Command::new("cc")
         .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-I", header, "-o"])
-        .args([&program, &source, &library])
+        .args([&program, &source])
+        .arg(library)
         .args(["-lpthread", "-ldl", "-lm"])
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    Some(program)
+}
+
+#[test]
+fn a_program_in_c_is_traced() {
+    let name = "a_program_in_c_is_traced";
+    let library = library().expect("cargo built the static library");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    let Some(program) = compiled(folder.path(), PROGRAM, &library) else {
+        return skip(name, "there is no `cc`");
+    };
 
     let ran = Command::new(&program).env("OPTRACE_FILE", &trace).output().unwrap();
     assert!(ran.status.success() && ran.stdout == b"1\n", "{ran:?}");

@@ -7,6 +7,8 @@
 mod c;
 mod damage;
 #[cfg(not(miri))]
+mod ends;
+#[cfg(not(miri))]
 mod kernel;
 mod recording;
 mod stamps;

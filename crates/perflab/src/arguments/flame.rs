@@ -146,6 +146,9 @@ pub struct Html {
     /// Only this case of each run, by its number; all that were profiled where left out
     #[arg(long, value_name = "CASE")]
     pub case: Option<u32>,
+    /// Keep commands apart that are not on every side; else they share a box, as two versions of one program should
+    #[arg(long)]
+    pub by_command: bool,
     /// What colours mean: the table slab or kernel, a file of rules, or none (kernel and user)
     #[arg(long, value_name = "TABLE", default_value = "slab")]
     pub rules: String,

@@ -94,9 +94,10 @@ fn a_trace_without_one_whole_operation_says_where_it_ends() {
 #[test]
 fn a_program_that_is_killed_leaves_what_it_did() {
     let laboratory = Laboratory::new();
-    // Not before the writer has brought three megabytes to the file, which the faults of making keys do not fill.
+    // Not before the writer has brought three megabytes to the file, beside the four of the thread's memory: the faults
+    // of making keys do not fill them.
     let killed = "\"$0\" load drv_rand_ops 5000000 intsrt & \
-                  while [ \"$(stat -c %s \"$OPTRACE_FILE\" 2>/dev/null || echo 0)\" -lt 3000000 ]; do sleep 0.05; done; \
+                  while [ \"$(stat -c %b \"$OPTRACE_FILE\" 2>/dev/null || echo 0)\" -lt 15000 ]; do sleep 0.05; done; \
                   kill -9 $!; wait $! || true";
     let said = laboratory.good(&[
         "trace",
@@ -110,6 +111,7 @@ fn a_program_that_is_killed_leaves_what_it_did() {
         env!("CARGO_BIN_EXE_perflab"),
     ]);
     assert!(said.err.contains("not whole") && said.err.contains(" operations of 1 threads"), "{}", said.err);
+    assert!(said.err.contains("in the memory of a program that did not close its trace"), "{}", said.err);
     assert!(causes(&laboratory, "killed").contains("The trace is not whole"));
 }
 
@@ -118,7 +120,7 @@ fn another_version_is_named_with_what_to_do() {
     let laboratory = Laboratory::new();
     let mut bytes = std::fs::read(trace(&laboratory, "2000")).unwrap();
     bytes[8] = 99;
-    let wanted = ["newer: written by version 99", "reads version 1", "record it again"];
+    let wanted = ["newer: written by version 99", "reads version 2", "record it again"];
     fails(&import(&laboratory, "newer", &bytes), 2, &wanted);
     assert!(
         !laboratory.path("archive/runs").exists() || laboratory.run(&["runs"]).out.is_empty(),

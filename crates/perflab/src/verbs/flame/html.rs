@@ -15,13 +15,22 @@ pub fn html(context: &Context, wanted: &Html) -> anyhow::Result<Exit> {
     let select = |name: &String| Selected::find(&archive, name);
     let selected = wanted.runs.iter().map(select).collect::<anyhow::Result<Vec<_>>>()?;
     let writer = concat!("perflab ", env!("CARGO_PKG_VERSION"));
-    let html = page(writer, &picture(&selected, wanted.case, colours(&wanted.rules)?.as_ref())?)?;
+    let colours = colours(&wanted.rules)?;
+    let (picture, shared) = picture(&selected, wanted.case, colours.as_ref(), wanted.by_command)?;
+    let html = page(writer, &picture)?;
     let path = match (&wanted.output, selected.first().and_then(|side| side.runs.first())) {
         (Some(path), _) => path.clone(),
         (None, Some(run)) => default_path(context, run, "-flame.html")?,
         (None, None) => OutputPath::File("perflab-flame.html".into()),
     };
     path.write(html.as_bytes())?;
+    if let Some(shared) = shared {
+        context.say(format!(
+            "commands that are not on every side share a box, so that their functions are compared: {} (--by-command keeps \
+             them apart)",
+            shared.label
+        ));
+    }
     say_written(context, "flame graph", &path)?;
     Ok(Exit::Fine)
 }

@@ -1,6 +1,6 @@
 //! From stored runs to what the viewer shows.
 
-use perflab_analyze::flame::{GrowOptions, Joined, Rules, join};
+use perflab_analyze::flame::{GrowOptions, Joined, Rules, SharedCommands, join};
 use perflab_archive::{Archive, RunDir};
 use perflab_model::{Plan, Profile};
 use perflab_present::flame::{self, Categories, Picture};
@@ -34,13 +34,31 @@ impl Side {
     }
 }
 
-/// All selected runs, and all of their cases or the one that is wanted, over one tree.
-pub fn picture(selected: &[Selected], case: Option<u32>, rules: Option<&Rules>) -> anyhow::Result<Picture> {
+/// All selected runs, and all of their cases or the one that is wanted, over one tree; and the commands that share a box
+/// in it, which none do where commands are to stay apart.
+pub fn picture(
+    selected: &[Selected],
+    case: Option<u32>,
+    rules: Option<&Rules>,
+    by_command: bool,
+) -> anyhow::Result<(Picture, Option<SharedCommands>)> {
     let mut sides = Vec::new();
     for one in selected {
         sides.extend(read(one, case)?);
     }
-    Ok(drawn(&sides, rules))
+    let shared = if by_command { None } else { share(&mut sides) };
+    Ok((drawn(&sides, rules), shared))
+}
+
+/// Puts commands that are not on every side into one box, so that their functions are compared.
+fn share(sides: &mut [Side]) -> Option<SharedCommands> {
+    let all: Vec<Vec<&Profile>> =
+        sides.iter().map(|side| side.profiles.iter().map(|(profile, _)| profile).collect()).collect();
+    let shared = SharedCommands::of(&all);
+    for (_, how) in sides.iter_mut().flat_map(|side| &mut side.profiles) {
+        how.shared.clone_from(&shared);
+    }
+    shared
 }
 
 /// The profiles of a report's runs; none where none has any.
@@ -50,6 +68,7 @@ pub fn of_runs(runs: &[RunDir]) -> anyhow::Result<Option<Picture>> {
         let name = run.manifest()?.label.unwrap_or_else(|| run.short().to_owned());
         sides.extend(read(&Selected { name, runs: vec![run.clone()] }, None)?);
     }
+    share(&mut sides);
     let rules = colours("slab")?;
     Ok((!sides.is_empty()).then(|| drawn(&sides, rules.as_ref())))
 }
@@ -105,5 +124,5 @@ pub fn measured(plan: &Plan, profile: &Profile) -> GrowOptions {
     let warmup = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.warmup);
     let slots = profile.pieces.iter().map(|piece| piece.about.slot).filter(|slot| !warmup(*slot));
     let slots: Vec<u32> = slots.collect();
-    GrowOptions { slots: (!slots.is_empty()).then_some(slots), commands: true }
+    GrowOptions { slots: (!slots.is_empty()).then_some(slots), commands: true, shared: None }
 }

@@ -10,8 +10,19 @@ use crate::verbs::recording::Recorded;
 /// Functions that are shown at the end.
 const SHOWN: usize = 15;
 
+/// From here on sampling is felt: each sample is an interrupt, and some microseconds to read and to name.
+const FELT: u32 = 9_999;
+
 /// Records, and says what to look at.
 pub fn record(context: &Context, wanted: &Record) -> anyhow::Result<Exit> {
+    if wanted.frequency > FELT {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        context.say(format!(
+            "warning: {} samples a second on {cpus} CPUs: sampling takes a part of the processors that shows in what is \
+             recorded, and naming the samples afterwards may take longer than recording; -F 4999 costs a tenth of it",
+            wanted.frequency as usize * cpus
+        ));
+    }
     let recorded = Recorded {
         verb: "flame record",
         title: "Call stacks",

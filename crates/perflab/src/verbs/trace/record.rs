@@ -45,8 +45,19 @@ pub fn say_told(context: &Context, found: &RunDir) -> anyhow::Result<()> {
     context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
     for told in found.traced(TRACER)? {
         let whole = told.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
+        let parts = [
+            (told.abandoned, "left without an end"),
+            (told.nested, "inside another"),
+            (told.open, "open at the end"),
+            (told.rescued, "of them found in the memory of a program that did not close its trace"),
+        ];
+        let parts: String = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect();
         context.say(format!(
-            "{} operations of {} threads, {} lost{whole}",
+            "{} operations of {} threads, {} lost{parts}{whole}",
             told.operations, told.threads, told.lost
         ));
     }
