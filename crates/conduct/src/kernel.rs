@@ -30,6 +30,14 @@ pub enum KernelError {
         /// near names, or where to look
         hint: String,
     },
+    /// There is a recipe, and nobody has carried it out.
+    #[error("the kernel `{name}` is not here yet: `perflab kernel {verb} {name}` gets it")]
+    NotHere {
+        /// its name
+        name: String,
+        /// `fetch` or `build`
+        verb: &'static str,
+    },
     /// The file is no kernel for this processor.
     #[error("{path} is no kernel image: {reason}")]
     NotAKernel {

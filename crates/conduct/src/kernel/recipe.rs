@@ -54,10 +54,7 @@ pub fn find(name: &str, modules: Option<&Path>) -> Result<Kernel, KernelError> {
     }
     let recipes = Recipes::shipped()?;
     let recipe = recipes.get(name)?;
-    recipe.kept().ok_or_else(|| KernelError::Unknown {
-        name: name.into(),
-        hint: format!("its recipe was not carried out yet: `perflab kernel {} {name}`", recipe.source.verb()),
-    })
+    recipe.kept().ok_or_else(|| KernelError::NotHere { name: name.into(), verb: recipe.source.verb() })
 }
 
 /// `[package]`

@@ -120,7 +120,7 @@ pub fn find(name: &str) -> Result<Note, MachineError> {
             Err(MachineError::NotRunning { name: name.into(), hint })
         }
         (None, _) if all.is_empty() => {
-            let hint = "none is running: `perflab vm boot --stay` starts one".into();
+            let hint = "none is: `perflab vm boot --stay` starts one".into();
             Err(MachineError::NotRunning { name: name.into(), hint })
         }
         (None, _) => {

@@ -56,7 +56,11 @@ pub fn terminal(wanted: &vm::Terminal) -> ExitCode {
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let columns = ["guest", "kernel", "cpus", "memory", "runs by", "pid", "console"];
     let mut grid = Grid::new(columns.map(Column::left));
-    for note in running::list()? {
+    let all = running::list()?;
+    if all.is_empty() {
+        context.say("no guest runs; `perflab vm boot --stay` starts one that stays");
+    }
+    for note in all {
         let row = [
             note.id.clone(),
             note.kernel.clone(),

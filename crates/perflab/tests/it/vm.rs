@@ -317,6 +317,7 @@ fn bad_wishes_are_refused_before_anything_starts() {
         (&["--memory", "lots", "--", "true"], 2, "not a size"),
         (&["--node", "2:x", "--", "true"], 2, "is no NUMA node"),
         (&["--root", "bare", "--", "no-such-program"], 3, "there is no program"),
+        (&["--modules", "/no/such/folder", "--", "true"], 2, "there is no folder /no/such/folder"),
         (&["--name", "a,b", "--", "true"], 2, "write letters, digits, `-` and `_`"),
         (&["--name", "../../x", "--", "true"], 2, "write letters, digits, `-` and `_`"),
     ];
@@ -329,6 +330,11 @@ fn bad_wishes_are_refused_before_anything_starts() {
             ended.err
         );
     }
+    // A newcomer's first try, with nothing fetched.
+    let mut first = guests.command(&["vm", "boot", "--", "true"]);
+    let first = said(first.env("PERFLAB_CACHE", guests.home().join("cache")).output().unwrap());
+    assert_eq!(first.code, Some(3), "{}", first.err);
+    insta::assert_snapshot!(first.err.trim(), @"error: the kernel `debian-cloud` is not here yet: `perflab kernel fetch debian-cloud` gets it");
     guests.nothing_is_left();
     assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new());
 }

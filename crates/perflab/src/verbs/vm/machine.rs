@@ -12,6 +12,10 @@ use crate::quantities;
 
 /// The machine that the user describes.
 pub fn described(wanted: &Boot) -> anyhow::Result<Machine> {
+    if let Some(modules) = wanted.modules.as_deref().filter(|modules| !modules.is_dir()) {
+        let message = format!("there is no folder {} for --modules", modules.display());
+        return Err(Usage::new(message, "write the one that holds `kernel/` and `modules.dep`").into());
+    }
     let kernel = kernel::find(&wanted.kernel, wanted.modules.as_deref())?;
     let name = match &wanted.name {
         Some(name) => checked(name)?,
