@@ -61,7 +61,7 @@ pub struct Application {
     pub name: String,
     /// Ways, cold ones first.
     pub starts: Vec<Starts>,
-    /// What was seen in 2007, and whether it is here.
+    /// What was seen in 2007, and whether it is here; empty where it is not the applications of the catalogue that were started.
     pub shapes: Vec<Shape>,
 }
 
@@ -77,21 +77,24 @@ impl Application {
     }
 }
 
+/// The workload of the catalogue that starts applications as the tests of 2007 did.
+const AS_THEN: &str = "application-start";
+
 /// The applications of a run that were started in different ways; none where nothing was read ahead.
 pub fn applications(record: &RunRecord) -> Vec<Application> {
-    let mut all: BTreeMap<String, BTreeMap<Way, Measured<'_>>> = BTreeMap::new();
+    let mut all: BTreeMap<(String, bool), BTreeMap<Way, Measured<'_>>> = BTreeMap::new();
     for sample in &record.samples {
         let Some((case, way)) =
             record.manifest.plan.case(sample.case).and_then(|case| Some((case, way(case)?)))
         else {
             continue;
         };
-        let measured = all.entry(case.subject()).or_default().entry(way).or_default();
+        let measured = all.entry((case.subject(), case.uses == AS_THEN)).or_default().entry(way).or_default();
         measured.entry(&sample.metric).or_default().push(sample.value);
     }
     let several = |ways: &BTreeMap<Way, Measured<'_>>| ways.keys().any(|way| way.prefetch != "none");
     let found = all.into_iter().filter(|(_, ways)| several(ways));
-    found.map(|(name, ways)| application(name, ways)).collect()
+    found.map(|((name, as_then), ways)| application(name, as_then, ways)).collect()
 }
 
 /// What takes pages out of memory that no program maps, though nobody is short of it, by the facts of a run: pages that were
@@ -111,12 +114,14 @@ fn way(case: &Case) -> Option<Way> {
     Some(Way { prefetch: text("prefetch")?, caches: text("caches")?, own })
 }
 
-fn application(name: String, ways: BTreeMap<Way, Measured<'_>>) -> Application {
+fn application(name: String, as_then: bool, ways: BTreeMap<Way, Measured<'_>>) -> Application {
     let mut starts: Vec<Starts> =
         ways.into_iter().filter_map(|(way, measured)| starts(way, &measured)).collect();
     starts.sort_by_key(|starts| rank(&starts.way));
     let mut application = Application { name, starts, shapes: Vec::new() };
-    application.shapes = shapes::shapes(&application);
+    if as_then {
+        application.shapes = shapes::shapes(&application);
+    }
     application
 }
 

@@ -1,7 +1,8 @@
-//! What `perflab prefetch daemon` costs: an exec of which it knows nothing, by turns with and without it; itself, when nothing
-//! happens and it knows 1,000 programs; and a storm. As root:
+//! What `perflab prefetch daemon` costs: an exec of which it knows nothing, by turns with and without it; an open while it sees what
+//! a start opens; itself, when nothing happens and it knows 1,000 programs; and a storm. And how long an exec waits for a daemon
+//! that is stopped, frozen, killed, or pushed out of memory. As root:
 //!
-//!     cargo bench -p perflab --bench daemon [-- --execs 5000] [--idle 60]
+//!     cargo bench -p perflab --bench daemon [-- --execs 5000] [--idle 60] [--stalls 5]
 //!
 //! Only a file system of the bench's own is watched. An exec is timed from fork to the end of a program of three instructions.
 
@@ -36,6 +37,8 @@ fn main() -> anyhow::Result<()> {
     let tiny = disk.place.join("tiny");
     tiny::write(&tiny)?;
     delays(home.path(), &disk.place, &tiny, execs)?;
+    stalls(home.path(), &disk.place, &tiny, argument("--stalls", 5)?)?;
+    opens(&disk.place)?;
     storm(home.path(), &disk.place, &tiny)?;
     rest(home.path(), &disk.place, Duration::from_secs(idle as u64))
 }
@@ -169,6 +172,141 @@ fn delays(home: &Path, place: &Path, tiny: &Path, wanted: usize) -> anyhow::Resu
             ours / none
         );
     }
+    Ok(())
+}
+
+/// Control groups of the bench's own, gone when dropped.
+struct Groups {
+    freezer: PathBuf,
+    memory: PathBuf,
+}
+
+impl Groups {
+    fn new() -> anyhow::Result<Self> {
+        let make = |places: &[&str], name: &str| {
+            let place = places.iter().map(Path::new).find(|place| place.join("cgroup.procs").exists());
+            let path = place.context("there are no control groups")?.join(name);
+            fs::create_dir(&path)?;
+            anyhow::Ok(path)
+        };
+        let name = format!("perflab-bench-{}", std::process::id());
+        let freezer = make(&["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"], &name)?;
+        let memory = make(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &format!("{name}-memory"))?;
+        Ok(Groups { freezer, memory })
+    }
+
+    fn take(&self, process: u32) -> anyhow::Result<()> {
+        for group in [&self.freezer, &self.memory] {
+            fs::write(group.join("cgroup.procs"), process.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn freeze(&self, frozen: bool) {
+        for (file, words) in [("cgroup.freeze", ["0", "1"]), ("freezer.state", ["THAWED", "FROZEN"])] {
+            let _ = fs::OpenOptions::new().write(true).open(self.freezer.join(file)).and_then(|mut file| {
+                std::io::Write::write_all(&mut file, words[usize::from(frozen)].as_bytes())
+            });
+        }
+    }
+
+    /// Pushes out of memory what can be: files that are mapped, and with swap everything that is not locked.
+    fn reclaim(&self) {
+        for (file, word) in [("memory.force_empty", "0"), ("memory.reclaim", "1G")] {
+            let _ = fs::OpenOptions::new()
+                .write(true)
+                .open(self.memory.join(file))
+                .and_then(|mut file| std::io::Write::write_all(&mut file, word.as_bytes()));
+        }
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.freeze(false);
+        for group in [&self.freezer, &self.memory] {
+            (0..100)
+                .take_while(|_| fs::remove_dir(group).is_err())
+                .for_each(|_| std::thread::sleep(Duration::from_millis(20)));
+        }
+    }
+}
+
+/// How long an exec waits that begins right after the daemon does not answer any more.
+fn stalls(home: &Path, place: &Path, tiny: &Path, count: usize) -> anyhow::Result<()> {
+    let groups = Groups::new()?;
+    let signal = |name: &str, process: u32| good(Command::new("kill").args([name, &process.to_string()]));
+    println!("an exec while the daemon does not answer, {count} times each, without systemd");
+    for how in
+        ["stopped", "frozen", "killed", "pushed out of memory", "its guard killed", "its guard stopped"]
+    {
+        let mut times = Vec::new();
+        for _ in 0..count {
+            let daemon = Daemon::start(home, place)?;
+            let (process, guard) = (daemon.child.id(), daemon.status()?.guard.pid);
+            groups.take(process)?;
+            // What the guard heard last is as long ago as it happens to be.
+            std::thread::sleep(Duration::from_millis(600 + 130 * times.len() as u64));
+            match how {
+                "stopped" => signal("-STOP", process)?,
+                "frozen" => groups.freeze(true),
+                "killed" => signal("-KILL", process)?,
+                "its guard killed" => signal("-KILL", guard)?,
+                "its guard stopped" => signal("-STOP", guard)?,
+                _ => groups.reclaim(),
+            }
+            times.push(exec(tiny)?);
+            groups.freeze(false);
+            drop(daemon);
+        }
+        times.sort();
+        let [middle, most] = [0.5, 1.0].map(|share| quantile(&times, share).as_secs_f64() * 1e3);
+        println!("  {how:22} {middle:8.1} ms, {most:8.1} ms at most");
+    }
+    Ok(())
+}
+
+/// What an open costs on a file system of which opens are told (as the daemon has it while a start that was read ahead is
+/// watched), and who reads that.
+fn opens(place: &Path) -> anyhow::Result<()> {
+    use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
+    // Opens of one file by one process are told together.
+    let files: Vec<PathBuf> = (0..200).map(|number| place.join(format!("opened-{number}"))).collect();
+    files.iter().try_for_each(|file| fs::write(file, "x"))?;
+    let flags = InitFlags::FAN_CLASS_NOTIF | InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
+    let gate =
+        Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC | EventFFlags::O_NOATIME)?;
+    let mark = |flags| {
+        gate.mark(flags | MarkFlags::FAN_MARK_FILESYSTEM, MaskFlags::FAN_OPEN, rustix::fs::CWD, Some(place))
+    };
+    let open = || -> anyhow::Result<f64> {
+        let begun = Instant::now();
+        files.iter().try_for_each(|file| fs::File::open(file).map(drop))?;
+        Ok(begun.elapsed().as_secs_f64() * 1e6 / files.len() as f64)
+    };
+    let (mut without, mut with, mut reading) = (Vec::new(), Vec::new(), Vec::new());
+    open()?;
+    for _ in 0..50 {
+        without.push(open()?);
+        mark(MarkFlags::FAN_MARK_ADD)?;
+        with.push(open()?);
+        mark(MarkFlags::FAN_MARK_REMOVE)?;
+        let (begun, mut read) = (Instant::now(), 0);
+        while let Ok(events) = gate.read_events()
+            && !events.is_empty()
+        {
+            read += events.len();
+        }
+        reading.push(begun.elapsed().as_secs_f64() * 1e6 / read.max(1) as f64);
+    }
+    let [without, with, reading] = [&mut without, &mut with, &mut reading].map(|times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    });
+    println!(
+        "an open that is told of: {:+.2} us ({with:.2} in place of {without:.2}), and {reading:.2} us of who hears it",
+        with - without
+    );
     Ok(())
 }
 

@@ -60,7 +60,7 @@ pub enum PrefetchError {
         path: PathBuf,
     },
     /// Nothing was learnt for the program.
-    #[error("nothing was learnt for {program} yet; `perflab prefetch learn -- {program}` does it ({} was looked for)", path.display())]
+    #[error("nothing was learnt for {program} yet; `perflab prefetch learn` does it ({} was looked for)", path.display())]
     Unknown {
         /// the program
         program: String,
@@ -84,7 +84,7 @@ pub enum PrefetchError {
         kind: String,
     },
     /// The program is not there.
-    #[error("there is no program `{0}`, neither here nor in PATH")]
+    #[error("there is no program `{0}`, neither here nor in PATH: name its whole path, or install it")]
     NoProgram(String),
 }
 

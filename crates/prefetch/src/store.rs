@@ -1,7 +1,7 @@
 //! Where traces lie, one a program and user: `--store`, else `$PERFLAB_PREFETCH`, else for root `/var/lib/perflab/prefetch`, for others
 //! `$XDG_STATE_HOME/perflab/prefetch`. What the daemon learns from another user's starts lies in a folder `user-UID` below.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +106,15 @@ impl Store {
         file::write(&self.path(program), known)
     }
 
+    /// What a word means that names a trace: a name that something was learnt under, a program, or a script.
+    pub fn named(&self, word: &OsStr) -> PathBuf {
+        let plain = PathBuf::from(word);
+        if self.path(&plain).exists() {
+            return plain;
+        }
+        program(word).ok().or_else(|| fs::canonicalize(word).ok()).unwrap_or(plain)
+    }
+
     /// What is known of every program but this one; what cannot be read is left out.
     pub fn others(&self, program: &Path) -> Vec<Known> {
         let all = self.all().into_iter().filter_map(|path| file::read(&path).ok());
@@ -163,4 +172,116 @@ pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
     };
     let found = found.and_then(|path| fs::canonicalize(path).ok());
     found.ok_or_else(|| PrefetchError::NoProgram(path.display().to_string()))
+}
+
+/// Programs that start another one, which the next word names; without what stands for a version.
+const INTERPRETERS: [&str; 24] = [
+    "ash", "bash", "dash", "fish", "guile", "java", "julia", "ksh", "lua", "luajit", "mksh", "node",
+    "nodejs", "perl", "php", "pypy", "python", "rscript", "ruby", "sh", "tclsh", "wish", "yash", "zsh",
+];
+/// Options that take the next word.
+const WITH_VALUE: [&str; 7] = ["-W", "-X", "-I", "-O", "-o", "--rcfile", "--init-file"];
+
+/// Under which name a command is remembered: its program's, or where that is an interpreter that is given a script, the script's. So two
+/// applications behind one interpreter have a trace each.
+///
+/// # Errors
+/// [`PrefetchError::NoProgram`].
+pub fn name_trace(command: &[OsString]) -> Result<PathBuf, PrefetchError> {
+    let (word, rest) = command.split_first().ok_or_else(|| PrefetchError::NoProgram(String::new()))?;
+    let program = program(word)?;
+    let interpreter = interpreter(Path::new(word)).or_else(|| interpreter(&program));
+    Ok(interpreter.and_then(|interpreter| script(&interpreter, rest)).unwrap_or(program))
+}
+
+/// What an interpreter is called without its version.
+fn interpreter(program: &Path) -> Option<String> {
+    let name = program.file_name()?.to_string_lossy().to_lowercase();
+    let plain = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
+    INTERPRETERS.contains(&plain).then(|| plain.to_owned())
+}
+
+/// Whether it finds what it runs behind or in place of this option, and not in a script.
+fn names_code(interpreter: &str, option: &str) -> bool {
+    let is_python = ["python", "pypy"].contains(&interpreter);
+    let is_shell = interpreter.ends_with("sh") && interpreter != "tclsh" && interpreter != "wish";
+    match option {
+        "-" => true,
+        "-c" => is_python || is_shell,
+        "-m" => is_python,
+        "-e" | "-E" | "--eval" => !is_python && !is_shell,
+        _ => false,
+    }
+}
+
+/// The first word of an interpreter's that is no option, where that is a file.
+fn script(interpreter: &str, words: &[OsString]) -> Option<PathBuf> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        if names_code(interpreter, &text) {
+            return None;
+        }
+        if WITH_VALUE.contains(&&*text) {
+            words.next();
+        } else if !text.starts_with('-') {
+            return Path::new(word).is_file().then(|| fs::canonicalize(word).ok())?;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_behind_one_interpreter_have_names_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let [one, other] = ["one.py", "other"].map(|name| folder.join(name));
+        fs::write(&one, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let named = |command: &[&str]| {
+            let words: Vec<OsString> = command.iter().map(OsString::from).collect();
+            name_trace(&words).unwrap()
+        };
+        let (shell, text) = (program(OsStr::new("sh")).unwrap(), |path: &Path| path.display().to_string());
+        assert_eq!(named(&["sh", &text(&one)]), one);
+        assert_eq!(named(&["sh", "-e", "-o", "errexit", "--", &text(&other), &text(&one)]), other);
+        for code in [&["sh", "-c", "exit", &text(&one)][..], &["sh", "-ec", "exit"], &["sh", "-s"], &["sh"]] {
+            assert_eq!(named(code), shell, "{code:?}");
+        }
+        assert_eq!(
+            named(&["cat", &text(&one)]),
+            program(OsStr::new("cat")).unwrap(),
+            "it reads it, and runs nothing"
+        );
+        for name in ["python3.11", "perl5.36.0", "Rscript", "lua5.4", "pypy3"] {
+            assert!(interpreter(Path::new(name)).is_some(), "{name}");
+        }
+        assert!(["shred", "pythonista"].iter().all(|name| interpreter(Path::new(name)).is_none()));
+        assert!(names_code("perl", "-e") && names_code("python", "-m") && !names_code("python", "-E"));
+    }
+
+    #[test]
+    fn each_user_has_a_folder_and_none_reads_what_another_one_taught() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = Store::locate(Some(folder.path()));
+        let start = crate::Start { when: 1, source: crate::Source::Traced, systems: vec![], files: vec![] };
+        let user = rustix::process::geteuid().as_raw();
+        let other = own.of_user(user + 7);
+        assert_eq!(own.of_user(user).folder(), own.folder());
+        let program = Path::new("/bin/editor");
+        let path = other.add(program, start.clone()).unwrap();
+        assert!(other.get(program).is_ok() && matches!(own.get(program), Err(PrefetchError::Unknown { .. })));
+        assert!(
+            Store::locate(Some(path.parent().unwrap())).get(program).is_ok(),
+            "its folder says whose it is"
+        );
+        fs::copy(&path, own.path(program)).unwrap();
+        assert!(matches!(own.get(program), Err(PrefetchError::OfAnother { .. })));
+        own.add(program, start).unwrap();
+        assert_eq!(own.get(program).unwrap().user, Some(user), "it was learnt anew");
+    }
 }

@@ -17,7 +17,7 @@ fn record(seconds: impl Fn(&str, &str) -> f64) -> RunRecord {
         )
     });
     for case in &mut record.manifest.plan.cases {
-        *case = Case { parameters: parameters(&case.levels), ..case.clone() };
+        *case = Case { uses: AS_THEN.into(), parameters: parameters(&case.levels), ..case.clone() };
     }
     record
 }
@@ -112,4 +112,12 @@ fn what_pages_out_is_known_by_its_fact() {
     assert_eq!(found("damon.reclaim", Value::Bool(false)), None);
     assert_eq!(found("damon.reclaim", Value::Bool(true)), Some("damon.reclaim".into()));
     assert_eq!(found("lru_gen", Value::Bool(true)), None);
+}
+
+#[test]
+fn what_is_started_beside_the_catalogue_is_not_held_against_2007() {
+    let mut record = record(|_, _| 1.0);
+    record.manifest.plan.cases.iter_mut().for_each(|case| case.uses = "start".into());
+    let found = applications(&record);
+    assert!(found.len() == 1 && found[0].shapes.is_empty(), "{found:?}");
 }

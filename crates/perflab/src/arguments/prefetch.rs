@@ -40,6 +40,12 @@ pub enum PrefetchVerb {
 Examples:
   perflab prefetch learn --cold -- python3 -c 'import json'
   perflab prefetch replay -- python3 -c 'import json'
+  perflab prefetch learn --cold -- python3 report.py
+  perflab prefetch learn --cold --name shell-report -- sh -c './fetch && ./report'
+
+Two scripts of one interpreter are remembered as two: under the script's name, where it is the
+first word behind the interpreter that is no option. What `-c` or `-m` names has no file: --name
+tells such commands apart, here and for `replay`.
 
 --fine pays where each byte costs: on slow flash, and on a disk that turns once `perflab prefetch
 arrange` has brought together what is read.
@@ -58,6 +64,10 @@ pub struct Learn {
     /// How long a start is traced; the program runs on
     #[arg(long = "for", value_name = "TIME", default_value = "15s")]
     pub duration: String,
+    /// Under which name it is remembered (default: the script's where the program is an interpreter that is given one, else
+    /// the program's)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -121,6 +131,10 @@ pub struct Replay {
     /// Read ahead, and start nothing
     #[arg(long)]
     pub no_start: bool,
+    /// Under which name it is remembered (default: the script's where the program is an interpreter that is given one, else
+    /// the program's)
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -129,7 +143,7 @@ pub struct Replay {
 /// `perflab prefetch show`
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The program; all where left out
+    /// The program, the script, or the name that it is remembered under; all where left out
     pub program: Option<OsString>,
     /// Which of the remembered starts
     #[arg(long, value_enum, default_value_t)]

@@ -9,12 +9,15 @@ mod replay;
 mod show;
 mod status;
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use perflab_prefetch::{Policy, Store};
+use perflab_prefetch::{Policy, Store, store};
 
 use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
+use crate::exit::Usage;
 
 pub use arrange::bring_together;
 pub use daemon::guard;
@@ -33,6 +36,17 @@ pub fn run(context: &Context, wanted: &Prefetch) -> anyhow::Result<ExitCode> {
         PrefetchVerb::Forget(wanted) => show::forget(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Daemon(wanted) => daemon::daemon(context, store, wanted).map(ExitCode::from),
         PrefetchVerb::Status(wanted) => status::status(context, &store, wanted).map(ExitCode::from),
+    }
+}
+
+/// Under which name a command is remembered.
+fn name(wanted: Option<&Path>, command: &[OsString]) -> anyhow::Result<PathBuf> {
+    match wanted {
+        Some(name) if name.as_os_str().is_empty() => {
+            Err(Usage::new("--name: it is empty", "for example `--name report`").into())
+        }
+        Some(name) => Ok(name.into()),
+        None => Ok(store::name_trace(command)?),
     }
 }
 

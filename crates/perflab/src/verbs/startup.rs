@@ -6,8 +6,9 @@ mod subject;
 
 use clap::ValueEnum;
 use perflab_analyze::startup::Application;
+use perflab_analyze::{Comparison, Row, Scale, Side, Verdict};
 use perflab_conduct::{ConductError, Refusal};
-use perflab_model::RunRecord;
+use perflab_model::{Nanos, RunRecord};
 
 use crate::arguments::startup::{Ahead, Caches, Startup};
 use crate::context::Context;
@@ -47,12 +48,85 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         label: wanted.label.as_deref(),
     };
     let (status, found) = written.carry_out(context, |_| ())?;
+    let side = Side { name: found.short().to_owned(), runs: vec![found.record()?] };
+    for line in answers(&side)? {
+        super::report::tell(context, &line)?;
+    }
     super::report::after_run(context, &found, true)?;
     let factors = factors(wanted);
     if let Some((factor, _)) = factors.iter().find(|(_, levels)| levels.len() > 1) {
         context.say(format!("`perflab compare {} --by {factor}` has the verdicts", found.short()));
     }
     Ok(if status == perflab_model::Status::Finished { Exit::Fine } else { Exit::WorkloadFailed })
+}
+
+/// What was asked, in a line for each factor: how much faster each way is. Of one way alone, how long it takes.
+fn answers(side: &Side) -> anyhow::Result<Vec<String>> {
+    let comparisons = super::report::by_factors(side)?;
+    if !comparisons.is_empty() {
+        return Ok(comparisons.iter().filter_map(answer).collect());
+    }
+    let walls = |record: &RunRecord| {
+        let all = record.samples.iter().filter(|sample| sample.metric == WALL);
+        all.map(|sample| sample.value).collect::<Vec<_>>()
+    };
+    let mut walls: Vec<f64> = side.runs.iter().flat_map(walls).collect();
+    walls.sort_by(f64::total_cmp);
+    let middle = walls.get(walls.len() / 2).map(|wall| {
+        format!("it takes {} until it is there (the middle one of {} starts)", seconds(*wall), walls.len())
+    });
+    Ok(middle.into_iter().collect())
+}
+
+/// The metric that is asked about.
+const WALL: &str = "wall";
+
+fn answer(comparison: &Comparison) -> Option<String> {
+    let factor = comparison.by.as_deref()?;
+    let rows = || comparison.rows.iter().filter(|row| row.metric == WALL);
+    let varies = |name: &str| {
+        rows().any(|row| row.point.get(name) != rows().next().and_then(|first| first.point.get(name)))
+    };
+    let each: Vec<String> = rows().map(|row| difference(row, &comparison.baseline, &varies)).collect();
+    (!each.is_empty()).then(|| format!("{factor}: {}", each.join("; ")))
+}
+
+fn difference(row: &Row, baseline: &str, varies: &impl Fn(&str) -> bool) -> String {
+    let point = row
+        .point
+        .iter()
+        .filter(|(name, _)| varies(name))
+        .map(|(name, level)| format!(" ({name}={level})"))
+        .collect::<String>();
+    let name = format!("{}{point}", row.candidate_name);
+    let (Some(change), Some(before), Some(after)) =
+        (row.change.filter(|change| change.scale == Scale::Ratio), &row.baseline, &row.candidate)
+    else {
+        return format!("{name} unclear, as one side has no start");
+    };
+    let percent = |value: f64| format!("{:.0} %", value.abs() * 100.0);
+    let times = format!("{} against {}", seconds(after.median), seconds(before.median));
+    match row.verdict {
+        Verdict::Better => {
+            format!("{name} takes {} less time than {baseline} ({times})", percent(change.value))
+        }
+        Verdict::Worse if change.value >= 1.0 => {
+            format!("{name} takes {:.1} times as long as {baseline} ({times})", change.value + 1.0)
+        }
+        Verdict::Worse => {
+            format!("{name} takes {} more time than {baseline} ({times})", percent(change.value))
+        }
+        Verdict::Same => format!("{name} takes as long as {baseline} ({times})"),
+        Verdict::Unclear => {
+            let more =
+                row.needed.map_or_else(String::new, |needed| format!(", about {needed} starts would tell"));
+            format!("{name} unclear against {baseline} ({times}{more})")
+        }
+    }
+}
+
+fn seconds(value: f64) -> Nanos {
+    Nanos((value.max(0.0) * 1e9) as u64)
 }
 
 /// Which of the shapes of 2007 a run has, in sentences, and what disturbed it; none where nothing was read ahead.

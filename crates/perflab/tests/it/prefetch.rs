@@ -156,6 +156,50 @@ fn files_that_changed_are_left_alone_and_the_program_runs() {
 }
 
 #[test]
+fn two_scripts_behind_one_interpreter_have_a_trace_each() {
+    let Some(image) = Image::new("two_scripts_behind_one_interpreter_have_a_trace_each") else { return };
+    let laboratory = Laboratory::new();
+    let script = |name: &str| {
+        let data = image.write(&format!("lib/{name}"), 50);
+        image.script(name, &format!("cat {} > /dev/null", data.display()))
+    };
+    let [one, other] = ["one", "other"].map(script);
+    image.cool();
+    let inline = format!("cat {}/lib/one > /dev/null", image.place().display());
+    for arguments in [
+        &["--", "sh", &one][..],
+        &["--", "sh", "-e", &other],
+        &["--name", "inline", "--", "sh", "-c", &inline],
+    ] {
+        image.cool();
+        let said = prefetch(&laboratory, &[&["learn"], arguments].concat());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let json = |arguments: &[&str]| -> Vec<Value> {
+        let said = prefetch(&laboratory, &[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}{}", said.out, said.err))
+    };
+    let mut names: Vec<Value> = json(&["show"]).iter().map(|row| row["program"].clone()).collect();
+    names.sort_by_key(Value::to_string);
+    let place = image.place().canonicalize().unwrap();
+    assert_eq!(names, [place.join("one").to_str().unwrap(), place.join("other").to_str().unwrap(), "inline"]);
+    let reads = |name: &str, file: &str| {
+        json(&["show", name]).iter().any(|row| row["file"].as_str().unwrap().ends_with(file))
+    };
+    assert!(reads(&one, "lib/one") && !reads(&one, "lib/other"));
+    assert!(reads(&other, "lib/other") && !reads(&other, "lib/one"));
+    assert!(reads("inline", "lib/one"));
+    image.cool();
+    let said = prefetch(
+        &laboratory,
+        &["replay", "--mode", "sync", "--no-start", "--name", "inline", "--", "sh", "-c", "true"],
+    );
+    assert!(said.code == Some(0) && said.err.contains("read ahead"), "{}", said.err);
+    assert_eq!(json(&["forget", "inline", &one, "nothing"]).len(), 3);
+    assert_eq!(json(&["show"]).len(), 1);
+}
+
+#[test]
 fn bad_traces_are_named_and_stop_no_program() {
     let laboratory = Laboratory::new();
     let file = laboratory.path("data");

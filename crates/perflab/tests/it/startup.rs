@@ -115,6 +115,43 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(2) && said.err.contains("there is no program"), "{}", said.err);
 }
 
+/// One line says what was asked; formats are what they say; figures of 2007 are held against the study that repeats them alone.
+#[test]
+fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
+    let laboratory = Laboratory::new();
+    let startup = |format: &str, prefetch: &str| {
+        let ways: &[&str] =
+            if prefetch == "none" { &[] } else { &["--prefetch", "none,reader", "--reader", "sleep 0.05"] };
+        let fixed = ["startup", "--format", format, "--caches", "warm", "--runs", "6", "--aside", "0"];
+        laboratory.good(&[&fixed[..], ways, &["--", "true"]].concat())
+    };
+    let json = |said: &crate::laboratory::Said| -> Vec<Value> {
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.out))
+    };
+    assert!(!json(&startup("json", "none")).is_empty());
+    let said = startup("json", "reader");
+    let rows = json(&said)[0]["rows"].clone();
+    let row =
+        |metric: &str| rows.as_array().unwrap().iter().find(|row| row["metric"] == metric).cloned().unwrap();
+    assert_eq!((&row("wall")["verdict"], &row("wall")["direction"]), (&"worse".into(), &"lower".into()));
+    for fact in ["prefetch", "resident-before"] {
+        assert_eq!(row(fact)["direction"], "neither", "{fact} is a fact");
+        assert_ne!(row(fact)["verdict"], "worse", "{fact}: {rows}");
+    }
+    assert!(said.err.contains("prefetch: reader takes"), "{}", said.err);
+    let table = startup("table", "reader");
+    assert!(
+        table.out.starts_with("prefetch: reader takes ") && table.out.contains(" times as long as none ("),
+        "{}",
+        table.out
+    );
+    assert!(!table.out.contains("\u{201c}"), "no claim of another study's: {}", table.out);
+    let csv = startup("csv", "reader").out;
+    assert!(csv.lines().all(|line| line.contains(',')), "{csv}");
+    let said = laboratory.run(&["startup", "--", "no-such-program"]);
+    assert!(said.code == Some(2) && said.err.contains("name its whole path, or install it"), "{}", said.err);
+}
+
 /// A daemon that a start left behind would make the next one another.
 #[test]
 fn what_left_its_process_group_is_ended_with_the_start() {

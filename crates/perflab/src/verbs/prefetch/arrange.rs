@@ -18,7 +18,7 @@ const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
 /// Shows how what a program reads lies, or brings it together and shows how it lies then.
 pub fn arrange(context: &Context, store: &Store, wanted: &Arrange) -> anyhow::Result<Exit> {
-    let program = super::show::named(&wanted.program);
+    let program = store.named(&wanted.program);
     let policy = super::policy(wanted.policy);
     let before = parts(&known(store, &program, policy)?);
     let elsewhere = |on: &&PathBuf| before.iter().all(|part| Path::new(&part.place) != on.as_path());

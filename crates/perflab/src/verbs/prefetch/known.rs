@@ -5,16 +5,23 @@ use std::path::Path;
 
 use perflab_model::io::{Device, PAGE, Runs, SECTOR};
 use perflab_observe::io::Mounts;
-use perflab_prefetch::{Policy, Store, combine, file, store};
+use perflab_prefetch::{Policy, PrefetchError, Store, combine, file, store};
 
 /// Pages and sectors of a trace: of a file, or of a program in the usual store.
 pub fn known(trace: &Path) -> anyhow::Result<perflab_analyze::io::Known> {
     let found = match file::read(trace) {
         Ok(known) => known,
-        Err(error) => match store::program(trace.as_os_str()) {
-            Ok(program) => Store::locate(None).get(&program)?,
-            Err(_) => return Err(error.into()),
-        },
+        Err(error) => {
+            let store = Store::locate(None);
+            let program = store.named(trace.as_os_str());
+            // A file that is no trace is named as such, unless it is a program.
+            match store.get(&program) {
+                Err(PrefetchError::Unknown { .. }) if store::program(trace.as_os_str()).is_err() => {
+                    return Err(error.into());
+                }
+                known => known?,
+            }
+        }
     };
     let start = combine(&found, Policy::Last);
     let mut known = perflab_analyze::io::Known::default();

@@ -29,6 +29,7 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     let (word, _) =
         wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
     let program = store::program(word)?;
+    let name = super::name(wanted.name.as_deref(), &wanted.command)?;
     let learning = |stop: &AtomicBool| {
         let _finely = wanted.fine.then(|| super::finely(context, &program)).transpose()?;
         learn_once(context, wanted, limit, stop)
@@ -43,7 +44,7 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     let start = start?;
     context.say(format!(
         "{}: {} of {} files and {} of metadata ({})",
-        program.display(),
+        name.display(),
         Bytes(start.pages() * PAGE),
         start.files.len(),
         Bytes(start.metadata() * PAGE),
@@ -53,7 +54,7 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
                 "from what is in memory: pages that others brought count too",
         }
     ));
-    let path = store.add(&program, start)?;
+    let path = store.add(&name, start)?;
     context.say(format!("remembered in {}", path.display()));
     Ok(super::code(status))
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
 use perflab_prefetch::warm::is_warm;
-use perflab_prefetch::{Budget, Mode, Order, Plan, Replayed, Start, Store, combine, store};
+use perflab_prefetch::{Budget, Mode, Order, Plan, Replayed, Start, Store, combine};
 
 use crate::arguments::prefetch::{ModeName, OrderName, Replay};
 use crate::context::Context;
@@ -20,12 +20,12 @@ use crate::exit::Usage;
 pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Result<ExitCode> {
     let (word, rest) =
         wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
-    let program = store::program(word)?;
+    let name = super::name(wanted.name.as_deref(), &wanted.command)?;
     let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
     let rate = size("--io", wanted.io.as_deref())?;
     let rules =
         Rules { mode: mode(wanted.mode), order: wanted.order.map(order), memory, budget: Budget { rate } };
-    let start = match store.get(&program) {
+    let start = match store.get(&name) {
         Ok(known) => combine(&known, super::policy(wanted.policy)),
         Err(error) if wanted.no_start => return Err(error.into()),
         Err(error) => {

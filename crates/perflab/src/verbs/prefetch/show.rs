@@ -1,13 +1,12 @@
 //! `perflab prefetch show` and `forget`
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
 use perflab_model::Bytes;
 use perflab_model::io::PAGE;
-use perflab_prefetch::{Known, Source, Start, Store, combine, file, store};
+use perflab_prefetch::{Known, Source, Start, Store, combine, file};
 use perflab_present::table::{Cell, Column, Grid};
 
 use crate::arguments::prefetch::{Forget, Show};
@@ -18,7 +17,7 @@ use crate::exit::Exit;
 pub fn show(context: &Context, store: &Store, wanted: &Show) -> anyhow::Result<Exit> {
     match &wanted.program {
         Some(program) => {
-            let known = store.get(&named(program))?;
+            let known = store.get(&store.named(program))?;
             let start = combine(&known, super::policy(wanted.policy)).context("no start is remembered")?;
             context.print(&files(&start))?;
         }
@@ -29,17 +28,15 @@ pub fn show(context: &Context, store: &Store, wanted: &Show) -> anyhow::Result<E
 
 /// Forgets programs.
 pub fn forget(context: &Context, store: &Store, wanted: &Forget) -> anyhow::Result<Exit> {
+    let mut grid = Grid::new(["program", "is now"].map(Column::left));
     for program in &wanted.programs {
-        let path = named(program);
+        // A program that is not there any more can still be forgotten.
+        let path = store.named(program);
         let word = if store.forget(&path)? { "forgotten" } else { "was not known" };
-        context.say(format!("{}: {word}", path.display()));
+        grid.add([path.display().to_string().into(), word.into()]);
     }
+    context.print(&grid)?;
     Ok(Exit::Fine)
-}
-
-/// A program that is not there any more can still be shown and forgotten.
-pub(super) fn named(program: &OsStr) -> PathBuf {
-    store::program(program).unwrap_or_else(|_| PathBuf::from(program))
 }
 
 fn pages(pages: u64) -> Cell {

@@ -46,19 +46,19 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let store = Store::locate(wanted.store.as_deref());
     let mode = mode(wanted.prefetch);
     let of_use = mode.is_some() || wanted.caches == Caches::Warm;
-    if of_use && wanted.learn && store.get(&subject.program).is_err() {
+    if of_use && wanted.learn && store.get(&subject.trace).is_err() {
         subject.teach(context, &store, wanted.fine)?;
         if wanted.arrange {
             let mounts = Mounts::read();
             let disk = mounts.under(&subject.program).map(|mount| mount.place.as_path());
-            bring_together(context, &store, &subject.program, Policy::Last, disk)?;
+            bring_together(context, &store, &subject.trace, Policy::Last, disk)?;
             subject.teach(context, &store, wanted.fine)?;
         }
     }
-    let known = |mode| reading(context, &store, &subject.program, mode);
+    let known = |mode| reading(context, &store, &subject.trace, mode);
     let reading = mode.map(known).transpose()?;
     let warm = || drop(known(Mode::Sync).map(Reading::before));
-    let held = heat(context, wanted.caches, warm, || look(&store, &subject.program))?;
+    let held = heat(context, wanted.caches, warm, || look(&store, &subject))?;
     say_held(&held, wanted.caches);
     let background = background(subject.disk);
     let begun = perflab_observe::monotonic_now();
@@ -101,10 +101,10 @@ fn measured(
 }
 
 /// What is in memory of the files that the program's trace knows; of its own file, where there is no trace.
-fn look(store: &Store, program: &Path) -> Held {
-    match store.get(program).ok().and_then(|known| combine(&known, Policy::Last)) {
+fn look(store: &Store, subject: &Subject) -> Held {
+    match store.get(&subject.trace).ok().and_then(|known| combine(&known, Policy::Last)) {
         Some(start) => Held::of(start.files.iter().map(|file| (Path::new(&file.path), Some(&file.pages)))),
-        None => Held::of([(program, None)]),
+        None => Held::of([(subject.program.as_path(), None)]),
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Subject {
     command: Vec<OsString>,
     /// its file, where it really lies
     pub program: PathBuf,
+    /// under which name it is remembered: its script's where it is an interpreter that is given one
+    pub trace: PathBuf,
     /// where its file lies; looked up before caches are dropped, for who looks it up afterwards brings its folders into memory
     pub disk: Option<Device>,
     /// on which disk, where that is another than the machine's
@@ -38,8 +40,10 @@ impl Subject {
         let until: Until = until.parse().map_err(|error| super::usage(&error))?;
         let limit = quantities::time("--limit", limit)?;
         let program = store::program(command.first().context("no command")?)?;
+        let trace = store::name_trace(command)?;
         until.check()?;
-        Ok(Subject { command: command.into(), disk: disk_of(&program), program, inside: None, until, limit })
+        let disk = disk_of(&program);
+        Ok(Subject { command: command.into(), disk, program, trace, inside: None, until, limit })
     }
 
     /// The same, on another disk where that is wanted.
@@ -54,7 +58,8 @@ impl Subject {
             return Err(Usage::new(message, "`dpkg -S FILE` says whose it is").into());
         }
         let (command, disk) = (inside.command(&subject.command), disk_of(&program));
-        Ok(Subject { command, program, disk, inside: Some(inside), ..subject })
+        let trace = inside.copy_of(&subject.trace);
+        Ok(Subject { command, program, trace, disk, inside: Some(inside), ..subject })
     }
 
     /// The first start of an application on a disk is no measured one, however it ends.
@@ -89,7 +94,7 @@ impl Subject {
             Bytes(learnt.metadata() * PAGE),
             never_cold(&recording),
         ));
-        store.add(&self.program, learnt)?;
+        store.add(&self.trace, learnt)?;
         Ok(())
     }
 }
