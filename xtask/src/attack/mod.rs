@@ -4,6 +4,7 @@
 //! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
 //! become rows of `docs/reliability.md`.
 
+mod execs;
 mod fake_guest;
 mod guests;
 mod profiles;
@@ -19,7 +20,7 @@ use anyhow::{Context, Result, bail};
 pub use fake_guest::speak;
 
 /// All attacks, in the order in which they are carried out.
-const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK, guests::ATTACK];
+const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK, guests::ATTACK, execs::ATTACK];
 
 /// Failures that are kept in words; all are counted.
 const FIRST_FAILURES: usize = 10;

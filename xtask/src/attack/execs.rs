@@ -1,0 +1,377 @@
+//! Execs while the prefetch daemon that is asked about them is stopped, frozen, killed, short of memory or fed with rubbish: each goes on
+//! within five seconds, and what runs is what was to be run. On a file system of the attack's own, never on one that anybody needs.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{Attack, Counts, Ground};
+use crate::needs;
+
+/// Everything that keeps the daemon from answering.
+pub const ATTACK: Attack = Attack {
+    name: "execs",
+    tries: "execs in parallel while the prefetch daemon is stopped, frozen, killed, without guard, short of memory, its traces damaged, \
+            its list changed, its mount gone: each goes on within 5 s and runs what it should",
+    brief: 40,
+    full: 400,
+    carry_out,
+};
+
+/// How long an exec may wait, with what its program takes.
+const PROMISE: Duration = Duration::from_secs(5);
+/// When one that waits is given up.
+const GIVEN_UP: Duration = Duration::from_secs(10);
+/// Those who start programs at a time.
+const STARTERS: usize = 4;
+/// Programs, each with files of its own.
+const PROGRAMS: usize = 6;
+
+/// What is done to the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Harm {
+    Stop,
+    Freeze,
+    Kill,
+    KillGuard,
+    StopGuard,
+    /// The guard is stopped, the daemon killed: nobody is there to let anybody through but the kernel.
+    KillBesideStoppedGuard,
+    ShortOfMemory,
+    DamageTraces,
+    ChangeList,
+    TakeMountAway,
+}
+
+const HARMS: [Harm; 10] = [
+    Harm::Stop,
+    Harm::KillGuard,
+    Harm::DamageTraces,
+    Harm::Freeze,
+    Harm::Kill,
+    Harm::ChangeList,
+    Harm::StopGuard,
+    Harm::TakeMountAway,
+    Harm::KillBesideStoppedGuard,
+    Harm::ShortOfMemory,
+];
+
+fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+    if !needs::is_root() {
+        bail!("the daemon is root's");
+    }
+    let mut scene = Scene::new(ground)?;
+    let mut counts = Counts::default();
+    for (number, harm) in (0..count).zip(HARMS.iter().cycle()) {
+        let failure = scene.attempt(*harm, u64::from(number)).with_context(|| format!("{harm:?}"))?;
+        counts.add(failure.map(|failure| format!("{harm:?} ({number}): {failure}")));
+    }
+    println!("{} execs", scene.execs.load(Ordering::Relaxed));
+    Ok(counts)
+}
+
+/// A file system with programs, and a daemon that watches it.
+struct Scene<'a> {
+    ground: &'a Ground,
+    daemon: Option<Child>,
+    /// Groups that the daemon is put into: one that can be frozen, one of which the memory is bounded.
+    freezer: PathBuf,
+    memory: PathBuf,
+    execs: AtomicUsize,
+}
+
+impl Drop for Scene<'_> {
+    fn drop(&mut self) {
+        self.set_group(false);
+        self.kill_daemon();
+        let _ = Command::new("umount").arg("--lazy").arg(self.mount()).status();
+        for group in [&self.freezer, &self.memory] {
+            (0..50)
+                .take_while(|_| fs::remove_dir(group).is_err())
+                .for_each(|_| sleep(Duration::from_millis(20)));
+        }
+    }
+}
+
+impl<'a> Scene<'a> {
+    fn new(ground: &'a Ground) -> Result<Self> {
+        let name = format!("perflab-attack-{}", std::process::id());
+        let freezer = group(&["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"], &name)?;
+        let memory = group(&["/sys/fs/cgroup/memory", "/sys/fs/cgroup"], &format!("{name}-memory"))?;
+        let scene = Scene { ground, daemon: None, freezer, memory, execs: AtomicUsize::new(0) };
+        fs::create_dir(scene.mount())?;
+        File::create(scene.image())?.set_len(64 << 20)?;
+        good(Command::new("mkfs.ext4").arg("-q").arg(scene.image()))?;
+        scene.mount_image()?;
+        fs::write(scene.ground.folder.join("list"), "")?;
+        for number in 0..PROGRAMS {
+            fs::write(scene.data(number), vec![b'x'; 400 << 10])?;
+            let text = format!(
+                "#!/bin/sh\ncat {} > /dev/null\necho program {number}\n",
+                scene.data(number).display()
+            );
+            fs::write(scene.program(number), text)?;
+            fs::set_permissions(scene.program(number), fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(scene)
+    }
+
+    fn mount(&self) -> PathBuf {
+        self.ground.folder.join("mount")
+    }
+
+    fn image(&self) -> PathBuf {
+        self.ground.folder.join("image")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.ground.folder.join("store")
+    }
+
+    fn program(&self, number: usize) -> PathBuf {
+        self.mount().join(format!("program-{number}"))
+    }
+
+    fn data(&self, number: usize) -> PathBuf {
+        self.mount().join(format!("data-{number}"))
+    }
+
+    fn mount_image(&self) -> Result<()> {
+        good(Command::new("mount").args(["-o", "loop"]).arg(self.image()).arg(self.mount()))
+    }
+
+    /// Starts the daemon where none lives, and waits until it answers.
+    fn start_daemon(&mut self) -> Result<()> {
+        if let Some(daemon) = &mut self.daemon
+            && daemon.try_wait()?.is_none()
+            && self.answers()
+        {
+            return Ok(());
+        }
+        self.kill_daemon();
+        let folder = &self.ground.folder;
+        let procs =
+            [&self.freezer, &self.memory].map(|group| group.join("cgroup.procs").display().to_string());
+        let log = File::options().create(true).append(true).open(folder.join("daemon.log"))?;
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$1\"; echo $$ > \"$2\"; shift 2; exec \"$@\"", "sh"]).args(&procs);
+        command.arg(&self.ground.perflab).args(["prefetch", "--store"]).arg(self.store()).arg("daemon");
+        command.arg("--on").arg(self.mount()).arg("--socket").arg(folder.join("socket"));
+        command.arg("--list").arg(folder.join("list"));
+        command.args(["--worth-read", "64KiB", "--worth-wait", "1us", "--for", "2s", "--mode", "sync"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.daemon = Some(command.spawn().context("cannot start the daemon")?);
+        let begun = Instant::now();
+        while !self.answers() {
+            let said = || fs::read_to_string(folder.join("daemon.log")).unwrap_or_default();
+            ensure!(begun.elapsed() < Duration::from_secs(60), "the daemon does not answer: {}", said());
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = UnixStream::connect(self.ground.folder.join("socket")) else { return false };
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        let mut text = String::new();
+        stream.read_to_string(&mut text).is_ok() && text.starts_with('{')
+    }
+
+    fn kill_daemon(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+
+    /// One harm, done at a random moment while programs are started, for as long as the guard needs; then undone.
+    fn attempt(&mut self, harm: Harm, number: u64) -> Result<Option<String>> {
+        self.start_daemon()?;
+        for one in 0..PROGRAMS {
+            // Out of memory, so that there is something to read ahead.
+            let file = format!("if={}", self.data(one).display());
+            good(Command::new("dd").args([&file, "iflag=nocache", "count=0", "status=none"]))?;
+        }
+        let done = AtomicBool::new(false);
+        let may_be_gone = harm == Harm::TakeMountAway;
+        let (daemon, guard) = self.processes()?;
+        let failures = std::thread::scope(|scope| {
+            let scene = &*self;
+            let starters: Vec<_> = (0..STARTERS)
+                .map(|at| {
+                    scope.spawn({
+                        let done = &done;
+                        move || scene.start_programs(at, done, may_be_gone)
+                    })
+                })
+                .collect();
+            sleep(Duration::from_millis(number * 37 % 300));
+            let harmed = scene.harm(harm, (daemon, guard));
+            done.store(true, Ordering::Relaxed);
+            let failures: Vec<String> = starters
+                .into_iter()
+                .flat_map(|one| one.join().unwrap_or_else(|_| vec!["a starter panicked".into()]))
+                .collect();
+            harmed.map(|()| failures)
+        })?;
+        Ok((!failures.is_empty()).then(|| failures.join("; ")))
+    }
+
+    /// The daemon and its guard.
+    fn processes(&self) -> Result<(u32, u32)> {
+        let daemon = self.daemon.as_ref().context("there is no daemon")?.id();
+        let children = fs::read_to_string(format!("/proc/{daemon}/task/{daemon}/children"))?;
+        let guard = children.split_whitespace().next_back().context("the daemon has no guard")?;
+        Ok((daemon, guard.parse()?))
+    }
+
+    fn harm(&self, harm: Harm, (daemon, guard): (u32, u32)) -> Result<()> {
+        let silence = || sleep(Duration::from_millis(3200));
+        let moment = || sleep(Duration::from_millis(700));
+        match harm {
+            Harm::Stop => {
+                signal("-STOP", daemon)?;
+                silence();
+                signal("-CONT", daemon)?;
+                moment();
+            }
+            Harm::Freeze => {
+                self.set_group(true);
+                silence();
+                self.set_group(false);
+                moment();
+            }
+            Harm::Kill => {
+                signal("-KILL", daemon)?;
+                moment();
+            }
+            Harm::KillGuard => {
+                signal("-KILL", guard)?;
+                moment();
+            }
+            Harm::StopGuard => {
+                signal("-STOP", guard)?;
+                silence();
+            }
+            Harm::KillBesideStoppedGuard => {
+                signal("-STOP", guard)?;
+                signal("-KILL", daemon)?;
+                moment();
+            }
+            Harm::ShortOfMemory => {
+                let limit = ["memory.limit_in_bytes", "memory.max"].map(|name| self.memory.join(name));
+                let limit = limit.iter().find(|path| path.exists()).context("no limit of memory")?;
+                // What cannot be had is refused, or the daemon is killed: both are part of it.
+                ["4M", "2M", "1M"].iter().for_each(|most| drop(fs::write(limit, most)));
+                moment();
+                moment();
+                let _ = fs::write(limit, if limit.ends_with("memory.max") { "max" } else { "-1" });
+            }
+            Harm::DamageTraces => {
+                for entry in fs::read_dir(self.store()).into_iter().flatten().flatten() {
+                    let mut bytes = fs::read(entry.path()).unwrap_or_default();
+                    let middle = bytes.len() / 2;
+                    bytes.truncate(if middle % 3 == 0 { middle } else { bytes.len() });
+                    bytes.iter_mut().skip(middle).step_by(7).for_each(|byte| *byte ^= 0x55);
+                    fs::write(entry.path(), bytes)?;
+                }
+                moment();
+            }
+            Harm::ChangeList => {
+                let list = self.ground.folder.join("list");
+                for text in ["never /\n", "rubbish\0\u{1b}[2J\n", "only /no/such/place\n", ""] {
+                    fs::write(&list, text)?;
+                    sleep(Duration::from_millis(400));
+                }
+            }
+            Harm::TakeMountAway => {
+                good(Command::new("umount").arg("--lazy").arg(self.mount()))?;
+                moment();
+                self.mount_image()?;
+                moment();
+            }
+        }
+        Ok(())
+    }
+
+    fn set_group(&self, frozen: bool) {
+        let files = [("cgroup.freeze", ["0", "1"]), ("freezer.state", ["THAWED", "FROZEN"])];
+        for (file, words) in files {
+            let path = self.freezer.join(file);
+            if path.exists() {
+                let _ = fs::write(path, words[usize::from(frozen)]);
+            }
+        }
+    }
+
+    /// Starts one program after the other until it is done: what went wrong.
+    fn start_programs(&self, at: usize, done: &AtomicBool, may_be_gone: bool) -> Vec<String> {
+        let mut failures = Vec::new();
+        for number in (at..).take_while(|_| !done.load(Ordering::Relaxed)) {
+            match self.start_program(number % PROGRAMS, may_be_gone) {
+                Ok(None) => {}
+                Ok(Some(failure)) => failures.push(failure),
+                Err(error) => failures.push(format!("{error:#}")),
+            }
+            self.execs.fetch_add(1, Ordering::Relaxed);
+        }
+        failures
+    }
+
+    /// By a shell that lies elsewhere, so that nobody here waits within an exec.
+    fn start_program(&self, number: usize, may_be_gone: bool) -> Result<Option<String>> {
+        let begun = Instant::now();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\""]).arg(self.program(number)).stdin(Stdio::null());
+        let mut child = shell.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if begun.elapsed() > GIVEN_UP {
+                child.kill()?;
+                child.wait()?;
+                return Ok(Some(format!("an exec waited for {GIVEN_UP:?} and longer")));
+            }
+            sleep(Duration::from_millis(2));
+        };
+        let took = begun.elapsed();
+        let mut said = String::new();
+        child.stdout.take().context("no output")?.read_to_string(&mut said)?;
+        if took > PROMISE {
+            return Ok(Some(format!("an exec took {:.1} s", took.as_secs_f64())));
+        }
+        let right = said == format!("program {number}\n");
+        // A shell says 2 where it was started for a script that is gone by then.
+        let gone = may_be_gone && matches!(status.code(), Some(2 | 126 | 127)) && said.is_empty();
+        // A script that was found and whose file is gone by then prints what it prints.
+        let is_well = gone || right && (status.success() || may_be_gone);
+        Ok((!is_well).then(|| format!("program {number} ended with {status} and said {said:?}")))
+    }
+}
+
+/// A control group of the attack's own in the first of these hierarchies that there is.
+fn group(places: &[&str], name: &str) -> Result<PathBuf> {
+    let place = places.iter().map(Path::new).find(|place| place.join("cgroup.procs").exists());
+    let path = place.context("there are no control groups")?.join(name);
+    fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(path)
+}
+
+fn signal(name: &str, process: u32) -> Result<()> {
+    good(Command::new("kill").args([name, &process.to_string()]))
+}
+
+fn good(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
