@@ -151,7 +151,8 @@ impl File {
             let missing = told.operations.saturating_sub(ended);
             (told.entries.entered, told.entries.ended) = (entered + missing, ended + missing);
         } else {
-            told.entries.ended = entered.saturating_sub(abandoned + nested + open + told.entries.lost);
+            let others = [abandoned, nested, open, told.entries.lost];
+            told.entries.ended = others.into_iter().fold(entered, u64::saturating_sub);
         }
         Ok(told)
     }
