@@ -4,12 +4,16 @@
 //! its own, ends all that it starts, and counts: what it tried, what held, and the first failures in words. The counts
 //! become rows of `docs/reliability.md`.
 
+mod archive;
 mod execs;
 mod fake_guest;
+mod full_disk;
 mod guests;
+mod imports;
 mod profiles;
 mod reliability;
 mod settings;
+mod trial;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +24,15 @@ use anyhow::{Context, Result, bail};
 pub use fake_guest::speak;
 
 /// All attacks, in the order in which they are carried out.
-const ALL: &[Attack] = &[settings::ATTACK, profiles::ATTACK, guests::ATTACK, execs::ATTACK];
+const ALL: &[Attack] = &[
+    settings::ATTACK,
+    profiles::ATTACK,
+    guests::ATTACK,
+    execs::ATTACK,
+    imports::ATTACK,
+    archive::ATTACK,
+    full_disk::ATTACK,
+];
 
 /// Failures that are kept in words; all are counted.
 const FIRST_FAILURES: usize = 10;

@@ -153,7 +153,7 @@ fn keep(path: &Path, name: &str, since: Instant) -> Result<PathBuf> {
 }
 
 /// A file with a few changes of one kind, most of them where sizes and counts are: near its ends.
-fn mutated(original: &[u8], chance: &mut Chance) -> Vec<u8> {
+pub(super) fn mutated(original: &[u8], chance: &mut Chance) -> Vec<u8> {
     let mut bytes = original.to_vec();
     let changes = [1, 1, 1, 2, 4, 16][chance.below(6)];
     let kind = chance.below(6);
@@ -196,23 +196,23 @@ fn overwrite(bytes: &mut [u8], at: usize, new: impl FnOnce(u8) -> Vec<u8>) {
 }
 
 /// Chance, by xorshift: fast, and begun by the kernel's.
-struct Chance(u64);
+pub(super) struct Chance(u64);
 
 impl Chance {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let mut bytes = [0; 8];
         std::io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
         Ok(Chance(u64::from_le_bytes(bytes) | 1))
     }
 
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
 
-    fn below(&mut self, end: usize) -> usize {
+    pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 }

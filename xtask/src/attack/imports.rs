@@ -1,0 +1,212 @@
+//! Other tools' files that were damaged, by chance or by intent, and what is no file at all.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::profiles::{Chance, mutated};
+use super::trial::{Bench, copy, files, repeat};
+use super::{Attack, Counts, Ground};
+
+/// Mutants of what other tools wrote, through every importer.
+pub const ATTACK: Attack = Attack {
+    name: "imports",
+    tries: "import of mutated files of all importers' recordings (bits, numbers, truncation, splices, JSON values, control \
+            characters), and of pipes, devices, bombs and endless lines, with 1.5 GB and 30 s each",
+    brief: 1000,
+    full: 5000,
+    carry_out,
+};
+
+const RECORDED: &str = "crates/archive/tests/recorded";
+/// Folders that are imported as such, with one of their files mutated.
+const FOLDERS: [&str; 4] = ["lkp-fsmark", "lkp-hackbench", "mmtests/current", "tools/criterion"];
+/// Imports after which a worker's archive is emptied: each is looked for among those before.
+const EMPTIED: u32 = 20;
+
+/// A path to import, and the file in it that is mutated.
+struct Original {
+    root: PathBuf,
+    file: PathBuf,
+}
+
+fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
+    let originals = originals()?;
+    let mut counts = special(ground)?;
+    let mutants = repeat(ground, count.saturating_sub(counts.tried), |bench, number, chance| {
+        attempt(bench, originals.get(chance.below(originals.len())).context("no recording")?, number, chance)
+    })?;
+    counts.tried += mutants.tried;
+    counts.held += mutants.held;
+    counts.failures.extend(mutants.failures);
+    Ok(counts)
+}
+
+fn originals() -> Result<Vec<Original>> {
+    let recorded = Path::new(RECORDED).canonicalize()?;
+    let mut all = Vec::new();
+    for folder in ["tools", "blktrace"] {
+        let files = files(&recorded.join(folder))?
+            .into_iter()
+            .filter(|file| !file.starts_with(recorded.join("tools/criterion")));
+        all.extend(files.map(|file| Original { root: file.clone(), file }));
+    }
+    for folder in FOLDERS {
+        let root = recorded.join(folder);
+        all.extend(files(&root)?.into_iter().map(|file| Original { root: root.clone(), file }));
+    }
+    all.retain(|one| !one.file.ends_with("PROVENANCE"));
+    Ok(all)
+}
+
+fn attempt(
+    bench: &Bench<'_>,
+    original: &Original,
+    number: u32,
+    chance: &mut Chance,
+) -> Result<Option<String>> {
+    if number.is_multiple_of(EMPTIED) && bench.archive().exists() {
+        fs::remove_dir_all(bench.archive())?;
+    }
+    let name = original.root.file_name().unwrap_or_default();
+    let (room, inner) = (bench.folder.join("room"), original.file.strip_prefix(&original.root)?);
+    if room.exists() {
+        fs::remove_dir_all(&room)?;
+    }
+    fs::create_dir(&room)?;
+    let root = room.join(name);
+    copy(&original.root, &root)?;
+    let place = if inner.as_os_str().is_empty() { root.clone() } else { root.join(inner) };
+    let mutant = changed(&fs::read(&place)?, chance);
+    fs::write(&place, &mutant)?;
+    let failure = bench.try_out(&["import", &root.display().to_string()])?;
+    Ok(failure.map(|failure| {
+        let kept = std::env::temp_dir().join(format!("perflab-mutant-{}-{number}", std::process::id()));
+        let _ = fs::write(&kept, &mutant);
+        format!("{} ({}): {failure}", inner.display(), kept.display())
+    }))
+}
+
+/// Bytes as they may be damaged, or, of a text, a value in it.
+fn changed(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
+    const VALUES: [&str; 12] = [
+        "null",
+        "-1",
+        "1e999",
+        "[]",
+        "{}",
+        "\"\"",
+        "18446744073709551616",
+        "true",
+        "NaN",
+        "\u{1b}[2J",
+        "\u{202e}",
+        "\u{9b}5m",
+    ];
+    let text = std::str::from_utf8(bytes).ok().filter(|_| chance.below(2) == 0);
+    let Some(text) = text else { return mutated(bytes, chance) };
+    // A number or a word of it becomes another value.
+    let is_value = |sign: char| sign.is_ascii_alphanumeric() || ".-+".contains(sign);
+    let starts: Vec<usize> =
+        text.char_indices().filter(|(_, sign)| is_value(*sign)).map(|(at, _)| at).collect();
+    let Some(at) = starts.get(chance.below(starts.len())) else { return mutated(bytes, chance) };
+    let (before, after) = text.split_at(*at);
+    let before = before.trim_end_matches(is_value);
+    let after = after.trim_start_matches(is_value);
+    format!("{before}{}{after}", VALUES[chance.below(VALUES.len())]).into_bytes()
+}
+
+/// What is no file, or one that is made to cost more than it has.
+fn special(ground: &Ground) -> Result<Counts> {
+    let bench = Bench::new(ground, "special")?;
+    let at = |name: &str| bench.folder.join(name);
+    make_endless(&bench.folder)?;
+    make_costly(&bench.folder)?;
+    let mut counts = Counts::default();
+    let plain = [
+        "fifo",
+        "kmsg",
+        "loop",
+        "result",
+        "deep.xml",
+        "deep.json",
+        "bomb.xml",
+        "xxe.xml",
+        "line.json",
+        "line.log",
+    ];
+    let paths = plain.into_iter().chain(["bomb.log.gz", "bomb.json.gz", "sparse.blktrace.0"]).map(at);
+    for path in
+        paths.chain(["/dev/zero", "/dev/full", "/proc/kcore", "/proc/self/pagemap"].map(PathBuf::from))
+    {
+        let path = path.display().to_string();
+        for words in [
+            &["import", &path][..],
+            &["import", "--kind", "fio", &path],
+            &["import", "--kind", "phoronix", &path],
+            &["import", "--kind", "dump", &path],
+            &["import", "--kind", "blktrace", &path],
+            &["slab", "import", &path],
+            &["io", "import", &path],
+            &["trace", "import", &path],
+        ] {
+            counts.add(bench.try_out(words)?);
+        }
+    }
+    fs::remove_dir_all(&bench.folder)?;
+    Ok(counts)
+}
+
+/// Pipes, devices and logs of the kernel, by themselves and among files.
+fn make_endless(room: &Path) -> Result<()> {
+    let at = |name: &str| room.join(name);
+    let made = Command::new("mkfifo").arg(at("fifo")).status()?;
+    ensure!(made.success(), "mkfifo failed");
+    symlink("/proc/kmsg", at("kmsg"))?;
+    symlink(at("loop"), at("loop"))?;
+    let folder = at("result");
+    fs::create_dir(&folder)?;
+    fs::write(
+        folder.join("slabinfo"),
+        "slabinfo - version: 2.1\ndentry 10 42 192 21 1 : tunables 0 0 0 : slabdata 2 2 0\n",
+    )?;
+    symlink("/proc/kmsg", folder.join("meminfo"))?;
+    symlink(at("fifo"), folder.join("fsmark"))?;
+    symlink("/dev/zero", folder.join("job.yaml"))?;
+    Ok(())
+}
+
+/// Depth, entities, lines and bombs.
+fn make_costly(room: &Path) -> Result<()> {
+    let at = |name: &str| room.join(name);
+    let suite = "<?xml version=\"1.0\"?><PhoronixTestSuite>";
+    fs::write(at("deep.xml"), format!("{suite}{}", "<a>".repeat(300_000)))?;
+    fs::write(at("deep.json"), format!("{{\"fio version\": {}", "[".repeat(1_000_000)))?;
+    let entities: String =
+        (1..20).map(|n| format!("<!ENTITY e{n} \"{}\">", format!("&e{};", n - 1).repeat(10))).collect();
+    fs::write(
+        at("bomb.xml"),
+        format!(
+            "<?xml version=\"1.0\"?><!DOCTYPE x [<!ENTITY e0 \"aaaaaaaaaa\">{entities}]><PhoronixTestSuite>&e19;</PhoronixTestSuite>"
+        ),
+    )?;
+    fs::write(
+        at("xxe.xml"),
+        "<?xml version=\"1.0\"?><!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><PhoronixTestSuite>&e;</PhoronixTestSuite>",
+    )?;
+    fs::write(at("line.json"), format!("{{\"results\":[{{\"command\":\"{}\"", "x".repeat(100 << 20)))?;
+    fs::write(at("line.log"), format!("slabinfo - version: 2.1\n{}", "y".repeat(100 << 20)))?;
+    let bomb = format!(
+        "(echo 'slabinfo - version: 2.1'; head -c 1G /dev/zero) | gzip > {0}; (printf '{{\"fio version\": \"'; head -c 600M /dev/zero) | gzip > {1}",
+        at("bomb.log.gz").display(),
+        at("bomb.json.gz").display()
+    );
+    ensure!(Command::new("sh").args(["-c", &bomb]).status()?.success(), "the bombs cannot be made");
+    let sparse = fs::File::create(at("sparse.blktrace.0"))?;
+    std::io::Write::write_all(&mut &sparse, &0x6561_7407_u32.to_le_bytes())?;
+    sparse.set_len(8 << 30)?;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! One trial of a command on hostile input: limited in memory and time, and judged by how it ended and what it printed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::{Counts, Ground};
+use crate::attack::profiles::Chance;
+
+/// Memory of a command, in KiB.
+const MEMORY: u32 = 1_500_000;
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes that a command may print: a message is cut, a table is as long as what it is of.
+const MOST_PRINTED: u64 = 4 << 20;
+
+/// Where a worker tries: a folder of its own, with an archive in it.
+pub struct Bench<'a> {
+    ground: &'a Ground,
+    /// the folder
+    pub folder: PathBuf,
+}
+
+impl<'a> Bench<'a> {
+    pub fn new(ground: &'a Ground, name: &str) -> Result<Self> {
+        let folder = ground.folder.join(name);
+        fs::create_dir_all(&folder)?;
+        Ok(Bench { ground, folder })
+    }
+
+    pub fn archive(&self) -> PathBuf {
+        self.folder.join("archive")
+    }
+
+    /// Runs perflab; says what was wrong with how it ended, if something was.
+    pub fn try_out(&self, words: &[&str]) -> Result<Option<String>> {
+        let (out, err) = (self.folder.join("out"), self.folder.join("err"));
+        let limited = format!("ulimit -v {MEMORY}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited, "sh"]).arg(&self.ground.perflab).args(words).current_dir(&self.folder);
+        command.env("PERFLAB_ARCHIVE", self.archive()).env("PERFLAB_STATE", self.folder.join("state"));
+        command.env("TMPDIR", &self.folder).stdin(Stdio::null());
+        let mut child = command.stdout(File::create(&out)?).stderr(File::create(&err)?).spawn()?;
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if since.elapsed() > PATIENCE {
+                child.kill()?;
+                child.wait()?;
+                return Ok(Some(format!("{words:?}: it was still at it after {PATIENCE:?}")));
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        };
+        let printed = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+        if printed(&out).max(printed(&err)) > MOST_PRINTED {
+            return Ok(Some(format!("{words:?}: it printed more than {MOST_PRINTED} bytes")));
+        }
+        let said = String::from_utf8_lossy(&[fs::read(&out)?, fs::read(&err)?].concat()).into_owned();
+        let end: String = said.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
+        if !matches!(status.code(), Some(0..=7)) {
+            return Ok(Some(format!("{words:?}: {status}: {end:?}")));
+        }
+        let commands = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t' | '\r');
+        // What is exported is data; what is said is not.
+        let is_data = words.first() == Some(&"export");
+        Ok((said.contains(commands) && !is_data)
+            .then(|| format!("{words:?}: it printed a control character: {end:?}")))
+    }
+}
+
+/// Does `attempt` so many times, as many at once as there are processors.
+pub fn repeat(
+    ground: &Ground,
+    count: u32,
+    attempt: impl Fn(&Bench<'_>, u32, &mut Chance) -> Result<Option<String>> + Sync,
+) -> Result<Counts> {
+    let (counts, next) = (Mutex::new(Counts::default()), AtomicU32::new(0));
+    let work = |worker: usize| -> Result<()> {
+        let (bench, mut chance) = (Bench::new(ground, &format!("worker-{worker}"))?, Chance::new()?);
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(());
+            }
+            let failure = attempt(&bench, number, &mut chance)?;
+            counts.lock().map_err(|_| anyhow::anyhow!("a thread died"))?.add(failure);
+        }
+    };
+    let work = &work;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        all.into_iter().try_for_each(|one| one.join().map_err(|_| anyhow::anyhow!("a thread died"))?)
+    })?;
+    counts.into_inner().map_err(|_| anyhow::anyhow!("a thread died"))
+}
+
+/// All files under a folder, sorted.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => found.extend(files(&entry.path())?),
+            false => found.push(entry.path()),
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Copies a folder.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    let done = Command::new("cp").arg("-r").arg(from).arg(to).status()?;
+    anyhow::ensure!(done.success(), "cannot copy {}", from.display());
+    Ok(())
+}
