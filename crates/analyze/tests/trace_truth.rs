@@ -120,7 +120,9 @@ fn injected_causes_are_found() {
     for (clock, name, cause) in
         [(Clock::Wall, WAITING, 0), (Clock::OnCpu, "reap", 1), (Clock::OnCpu, PAGE_FAULT, 2)]
     {
-        let report = analyze(&operations, &Options { clock, quantile: 0.99, ..Options::default() }).unwrap();
+        let report =
+            analyze(&operations, &Options { clock: Some(clock), quantile: 0.99, ..Options::default() })
+                .unwrap();
         let (precision, recall, rows) = judged(&report, name, cause);
         let missed = missed(&operations, &report, &rows);
         eprintln!("{name}: precision {precision:.3}, recall {recall:.3}; missed: {missed}");

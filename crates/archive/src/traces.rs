@@ -7,7 +7,7 @@ use std::path::Path;
 
 use optrace::{File, Operation, Told, Words};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
-use perflab_model::trace::{NumberColumn, Operations, SpanColumn, Traced};
+use perflab_model::trace::{NumberColumn, Operations, ProbeCost, SpanColumn, Traced};
 
 use crate::layout::{EVENTS, RAW, events_file, raw_file};
 use crate::table::{self, Declaration, Item, Stored, TableReader, TableWriter};
@@ -160,7 +160,7 @@ fn operations_of(
         }
     });
     let told = told.map_err(ArchiveError::Trace)?;
-    failed.map_or(Ok(traced_of(slot, told)), Err)
+    failed.map_or(Ok(traced_of(slot, told, own)), Err)
 }
 
 fn fill<'a>(
@@ -201,8 +201,20 @@ fn fill<'a>(
     }
 }
 
-fn traced_of(slot: u32, told: Told) -> Traced {
+fn traced_of(slot: u32, told: Told, words: &Words) -> Traced {
+    let costs = |names: &[String], costs: &[optrace::StampCost], span: bool| -> Vec<ProbeCost> {
+        let cost = |(name, cost): (&String, &optrace::StampCost)| ProbeCost {
+            name: name.clone(),
+            span,
+            own_ns: cost.between,
+            pair_ns: cost.pair,
+        };
+        names.iter().zip(costs).map(cost).collect()
+    };
+    let mut probe_costs = costs(&words.operations, &told.operation_costs, false);
+    probe_costs.extend(costs(&words.spans, &told.span_costs, true));
     Traced {
+        probe_costs,
         slot,
         operations: told.operations,
         lost: told.lost,

@@ -216,6 +216,22 @@ pub struct Traced {
     pub operation_cost_ns: f64,
     /// What a span added, in nanoseconds; taken off for each.
     pub span_cost_ns: f64,
+    /// What probes cost where each operation and span begins and ends; empty where the program itself recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probe_costs: Vec<ProbeCost>,
+}
+
+/// What the probes of one kind of operation, or of span, cost; it was taken off.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// The name of the operation or span.
+    pub name: String,
+    /// Whether it is a span.
+    pub span: bool,
+    /// Nanoseconds between the times that its begin and its end tell, with nothing between.
+    pub own_ns: f64,
+    /// Nanoseconds of both in all, by which they lengthen what is around them.
+    pub pair_ns: f64,
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::clock::{ClockKind, Line, Pair};
-use crate::format::{BLOCK_WORDS, BlockKind, Cost, EventKind, HEAD, Header, MAGIC, OLDEST, VERSION};
+use crate::format::{
+    BLOCK_WORDS, BlockKind, Cost, EventKind, HEAD, Header, KindCosts, MAGIC, OLDEST, VERSION,
+};
 use crate::join::{Kernel, Lane, Operation};
 use crate::live::remnants;
 use crate::replay::Replay;
-use crate::{Entries, Error, Words};
+use crate::{Entries, Error, StampCost, Words};
 
 /// The longest header that is believed.
 const MOST_HEAD: usize = 1 << 20;
@@ -72,6 +74,10 @@ pub struct Told {
     pub operation_cost: f64,
     /// Nanoseconds that a span adds to its operation; subtracted for each.
     pub span_cost: f64,
+    /// Of each kind of operation, where each has a cost of its own: that is subtracted.
+    pub operation_costs: Vec<StampCost>,
+    /// The same of spans.
+    pub span_costs: Vec<StampCost>,
     /// Process that wrote it.
     pub process: u32,
     /// How often it forked meanwhile: what its children did is not in the trace.
@@ -128,7 +134,7 @@ impl File {
             let about = self.load(opened)?;
             let thread = about.first().map_or(0, |thread| *thread as i32);
             let kernel = self.kernel(opened.lane, &mut told)?;
-            let mut lane = Lane::new(thread, opened.lane, self.header.cost, kernel);
+            let mut lane = Lane::new(thread, opened.lane, KindCosts::of(&self.header), kernel);
             let mut from = self.header.start;
             for block in self.of(BlockKind::Operations, Some(opened.lane)) {
                 let line = Line::through(from, block.closed, self.header.ns_per_tick);
@@ -213,6 +219,7 @@ impl File {
 
     fn told(&self) -> Told {
         let Cost { operation, around, span } = self.header.cost;
+        let costs = KindCosts::of(&self.header);
         let end =
             self.of(BlockKind::End, None).next().and_then(|end| self.load(end).ok()).unwrap_or_default();
         let figure = |at: usize| end.get(at).copied().unwrap_or(0);
@@ -236,6 +243,8 @@ impl File {
                 lost: figure(1),
                 ..Entries::default()
             },
+            operation_costs: costs.operations,
+            span_costs: costs.spans,
             ..Told::default()
         }
     }

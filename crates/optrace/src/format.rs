@@ -5,7 +5,9 @@
 //! Header: `OPTRACE\0`; version (u32) and length of the header in bytes (u32); clock (u64: 0 time-stamp counter, 1
 //! CLOCK_MONOTONIC); process id; an instant in ticks and in nanoseconds of CLOCK_MONOTONIC; nanoseconds a tick (f64);
 //! what recording costs, in ticks as f64: an operation, a span as seen from outside, a span as seen by itself; whether
-//! the kernel's events were allowed (u64; 0 is yes, else the errno); length of the words' text; the text, padded.
+//! the kernel's events were allowed (u64; 0 is yes, else the errno); length of the words' text; the text, padded: a line
+//! `o NAME` for each kind of operation, `s NAME` of span, `n NAME` of number, and, where each kind costs something else,
+//! `c o OWN AROUND` and `c s OWN AROUND` in the order of the names (nanoseconds as decimals, see [`StampCost`]).
 //!
 //! Block: a word with its type (u8), its lane (u24) and its number of records (u32); its length in bytes; an instant
 //! in ticks and in nanoseconds, taken when the block was closed; then its records:
@@ -24,6 +26,7 @@
 //! While a trace is made, the memory of its threads lies far behind the blocks, and is cut off at the end.
 
 use crate::clock::{ClockKind, Pair};
+use crate::stamps::StampCost;
 
 /// The version of the format, here and in the files that are written.
 pub const VERSION: u32 = 2;
@@ -99,6 +102,37 @@ pub(crate) struct Cost {
     pub around: f64,
     /// a span measures so much when nothing is done in it
     pub span: f64,
+}
+
+/// What recording each kind costs, in ticks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct KindCosts {
+    /// of kinds that have none of their own
+    pub all: Cost,
+    pub operations: Vec<StampCost>,
+    pub spans: Vec<StampCost>,
+}
+
+impl KindCosts {
+    /// Those of a header; its own are what `c` lines of its text say.
+    pub(crate) fn of(header: &Header) -> Self {
+        let of = |list: &str| {
+            let lines = header.words.lines().filter_map(|line| line.strip_prefix(list));
+            lines.filter_map(StampCost::parse).collect()
+        };
+        Self { all: header.cost, operations: of("c o "), spans: of("c s ") }
+    }
+
+    /// What an operation of a kind measures of recording itself.
+    pub(crate) fn operation(&self, kind: u8) -> f64 {
+        self.operations.get(usize::from(kind)).map_or(self.all.operation, |cost| cost.between)
+    }
+
+    /// What a span of a kind measures of recording itself, and what it lengthens that around it by, both in all.
+    pub(crate) fn span(&self, kind: u8) -> (f64, f64) {
+        let all = (self.all.span, self.all.span + self.all.around);
+        self.spans.get(usize::from(kind)).map_or(all, |cost| (cost.between, cost.pair.max(cost.between)))
+    }
 }
 
 impl Header {

@@ -5,7 +5,7 @@ use crate::Words;
 use crate::clock::Line;
 use crate::file::Told;
 use crate::format::{
-    Cost, EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, number_of, span_of,
+    EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, KindCosts, number_of, span_of,
 };
 
 /// One operation, as it was.
@@ -92,7 +92,7 @@ impl Kernel {
 
 /// One thread's operations being read.
 pub(crate) struct Lane {
-    cost: Cost,
+    costs: KindCosts,
     kernel: Kernel,
     next_away: usize,
     next_fault: usize,
@@ -101,9 +101,9 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(thread: i32, lane: u32, cost: Cost, kernel: Kernel) -> Self {
+    pub(crate) fn new(thread: i32, lane: u32, costs: KindCosts, kernel: Kernel) -> Self {
         let operation = Operation { thread, lane, ..Operation::default() };
-        Self { cost, kernel, next_away: 0, next_fault: 0, last: 0, operation }
+        Self { costs, kernel, next_away: 0, next_fault: 0, last: 0, operation }
     }
 
     pub(crate) fn thread(&self) -> i32 {
@@ -142,12 +142,13 @@ impl Lane {
             operation.numbers.retain(|(other, _)| *other != kind);
             operation.numbers.extend((usize::from(kind) < names.numbers.len()).then_some((kind, value)));
         }
-        let mut cost = self.cost.operation;
+        let mut cost = self.costs.operation(operation.kind);
         operation.spans.clear();
         for _ in 0..head.spans {
             let (kind, ticks, count) = span_of(words.next()?);
-            let own = f64::from(count) * self.cost.span;
-            cost += own + f64::from(count) * self.cost.around;
+            let (own, all) = self.costs.span(kind);
+            let own = f64::from(count) * own;
+            cost += f64::from(count) * all;
             let ns = nanos(ticks, own, line);
             operation.spans.extend((usize::from(kind) < names.spans.len()).then_some(SpanTime {
                 kind,

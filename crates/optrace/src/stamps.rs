@@ -46,6 +46,21 @@ pub struct StampCost {
     pub pair: f64,
 }
 
+impl StampCost {
+    /// As a line of a header has it, behind its list.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (between, pair) = text.split_once(' ')?;
+        let number = |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite());
+        Some(Self { between: number(between)?, pair: number(pair)? })
+    }
+
+    fn dearest(of: &[Self]) -> Self {
+        let greater =
+            |a: Self, b: &Self| Self { between: a.between.max(b.between), pair: a.pair.max(b.pair) };
+        of.iter().fold(Self::default(), greater)
+    }
+}
+
 /// Where on which stack a time stamp was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spot {
@@ -57,7 +72,7 @@ pub struct Spot {
     pub routine: Option<u64>,
 }
 
-/// What became of the begins of one kind of operation, or of span. All but `entered` add up to it.
+/// What became of the begins of one kind of operation, or of span. All but `entered` and `unbegun` add up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entries {
     /// Begins.
@@ -74,6 +89,8 @@ pub struct Entries {
     pub lost: u64,
     /// Still open when watching ended.
     pub open: u64,
+    /// Ends without a begin, which are no entries: what was open when watching began, or a begin that not all come by.
+    pub unbegun: u64,
 }
 
 /// A trace file of somebody else's time stamps.
@@ -121,21 +138,32 @@ struct Thread {
 }
 
 impl Stamps {
-    /// Begins a trace in a new file, of stamps in nanoseconds of CLOCK_MONOTONIC.
+    /// Begins a trace in a new file, of stamps in nanoseconds of CLOCK_MONOTONIC. The costs are those of the kinds of
+    /// operation and of span, in the order of the words.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn create(path: &Path, words: &Words, process: u32, cost: StampCost) -> Result<Self, Error> {
+    pub fn create(
+        path: &Path,
+        words: &Words,
+        process: u32,
+        (operations, spans): (&[StampCost], &[StampCost]),
+    ) -> Result<Self, Error> {
         let file = create_own(path).map_err(Error::io("create", path))?;
-        let around = (cost.pair - cost.between).max(0.0);
+        let operation = StampCost::dearest(operations);
+        let span = if spans.is_empty() { operation } else { StampCost::dearest(spans) };
+        let around = (span.pair - span.between).max(0.0);
+        let line = |list: char, cost: &StampCost| format!("c {list} {} {}\n", cost.between, cost.pair);
+        let costs =
+            operations.iter().map(|cost| line('o', cost)).chain(spans.iter().map(|cost| line('s', cost)));
         let header = Header {
             clock: ClockKind::Monotonic,
             process: u64::from(process),
             start: ClockKind::Monotonic.pair(),
             ns_per_tick: 1.0,
-            cost: Cost { operation: cost.between, around, span: cost.between },
+            cost: Cost { operation: operation.between, around, span: span.between },
             refused: 0,
-            words: words.text(),
+            words: words.text() + &costs.collect::<String>(),
         };
         let room = Room::begin(file, &header).map_err(Error::io("write", path))?;
         let writer = Writer::new(Arc::new(room));
@@ -195,7 +223,12 @@ impl Stamps {
                 entries.outside += u64::from(!inside);
             }
             Mark::End(_) | Mark::Leave(_) => {
-                for (frame, fate) in lane.end(ns, mark, spot) {
+                let ended = lane.end(ns, mark, spot);
+                match mark {
+                    Mark::End(kind) if ended.is_none() => entries(&mut self.operations, kind).unbegun += 1,
+                    _ => {}
+                }
+                for (frame, fate) in ended.unwrap_or_default() {
                     let fate = if fate == Fate::Abandoned && lossy { Fate::Lost } else { fate };
                     count(&mut self.operations, &mut self.spans, frame, fate);
                 }
@@ -230,6 +263,29 @@ impl Stamps {
             }
         }
         (operations, spans)
+    }
+
+    /// Nobody looks from now on, for a time: what is open is counted as open, and its end is no end of anything.
+    pub fn pause(&mut self) {
+        self.close_all(|entries| &mut entries.open);
+    }
+
+    /// The process became another program: what was open is left.
+    pub fn replaced(&mut self) {
+        self.close_all(|entries| &mut entries.abandoned);
+    }
+
+    fn close_all(&mut self, fate: impl Fn(&mut Entries) -> &mut u64) {
+        for lane in self.threads.values_mut() {
+            let last = lane.last;
+            for frame in lane.close(0, last) {
+                match frame.what {
+                    Opened::Operation(kind) => *fate(entries(&mut self.operations, kind)) += 1,
+                    Opened::Span(span) => *fate(entries(&mut self.spans, span)) += 1,
+                    Opened::Nested(_) => {}
+                }
+            }
+        }
     }
 
     /// Time stamps that were lost before they came here: operations around them are not what they seem.
@@ -302,8 +358,8 @@ impl Thread {
         frames
     }
 
-    /// An operation or a span ends: what was open in it is left.
-    fn end(&mut self, ns: u64, mark: Mark, spot: Spot) -> Vec<(Frame, Fate)> {
+    /// An operation or a span ends: what was open in it is left. None where none of that kind is open.
+    fn end(&mut self, ns: u64, mark: Mark, spot: Spot) -> Option<Vec<(Frame, Fate)>> {
         let fits = |what: Opened| match (mark, what) {
             (Mark::End(kind), Opened::Operation(open) | Opened::Nested(open)) => kind == open,
             (Mark::Leave(span), Opened::Span(open)) => span == open,
@@ -313,13 +369,13 @@ impl Thread {
             if matches!(mark, Mark::Leave(_)) {
                 self.state.flags |= FLAG_UNBALANCED;
             }
-            return Vec::new();
+            return None;
         };
-        let Some(ended) = self.frames.get(at).copied() else { return Vec::new() };
+        let ended = self.frames.get(at).copied()?;
         // Without a stack pointer it is only a count: what is open in it may be the outer one's.
         if spot.stack.is_none() && matches!(ended.what, Opened::Nested(_)) {
             self.frames.remove(at);
-            return Vec::new();
+            return Some(Vec::new());
         }
         let inner = self.close(at + 1, ns);
         if !inner.is_empty() {
@@ -337,7 +393,7 @@ impl Thread {
             Opened::Nested(_) => {}
         }
         let inner = inner.into_iter().map(|frame| (frame, Fate::Abandoned));
-        inner.chain([(ended, Fate::Ended)]).collect()
+        Some(inner.chain([(ended, Fate::Ended)]).collect())
     }
 
     /// The frame that ends now. A stack that moved has other addresses: then it is the innermost, and all move with it.

@@ -159,6 +159,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
                     | ProbeError::NotElf { .. }
                     | ProbeError::Read { .. }
                     | ProbeError::NoProcess { .. }
+                    | ProbeError::NoConditions { .. }
             )
         )
         || error.is::<perflab_stacks::StacksError>()

@@ -5,6 +5,7 @@
 //! become rows of `docs/reliability.md`.
 
 mod archive;
+mod attach;
 mod execs;
 mod fake_guest;
 mod full_disk;
@@ -32,6 +33,7 @@ const ALL: &[Attack] = &[
     imports::ATTACK,
     archive::ATTACK,
     full_disk::ATTACK,
+    attach::ATTACK,
 ];
 
 /// Failures that are kept in words; all are counted.

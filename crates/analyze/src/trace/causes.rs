@@ -9,7 +9,7 @@ use super::times::{Clock, Times, middle};
 
 /// Another thread ran on this one's CPU.
 pub const PREEMPTED: &str = "preempted";
-/// The thread waited: for a lock, a disk, a timer.
+/// The thread waited: for a lock, a disk, a timer; `waiting in SPAN` where that span is the longest, and as long.
 pub const WAITING: &str = "waiting";
 /// A page was not there when touched: `page fault in SPAN` where it lies in one.
 pub const PAGE_FAULT: &str = "page fault";
@@ -49,34 +49,43 @@ pub(super) fn causes(operations: &Operations, times: &Times, clock: Clock) -> Ve
         [&operations.preempted, &operations.waited].map(|away| places(&mut away.iter()));
     let mut away: BTreeMap<u32, i64> = BTreeMap::new();
     preempted.iter().chain(&waited).for_each(|(at, time)| *away.entry(*at).or_default() += time);
-    away.iter().for_each(|(at, time)| take_from_largest(&mut spans, *at, *time));
+    let mut waiting = vec![Vec::new(); spans.len() + 1];
+    for (at, time) in &waited {
+        let span = take_from_largest(&mut spans, *at, *time).unwrap_or(spans.len());
+        if let Some(found) = waiting.get_mut(span) {
+            found.push((*at, *time));
+        }
+    }
+    for (at, time) in &preempted {
+        take_from_largest(&mut spans, *at, *time);
+    }
     let faults = faults(&mut spans, &places(&mut operations.faults.iter()), times, &away);
-    let name = |span: Option<&Cause>| {
-        span.map_or(PAGE_FAULT.into(), |span| format!("{PAGE_FAULT} in {}", span.name))
+    let kernel = |name: String, found| Cause { name, kernel: true, found };
+    let named = |what: &str, found: Vec<Vec<(u32, i64)>>| -> Vec<Cause> {
+        let name = |at: usize| spans.get(at).map_or(what.into(), |span| format!("{what} in {}", span.name));
+        found.into_iter().enumerate().map(|(at, found)| kernel(name(at), found)).collect()
     };
-    let faults =
-        faults.into_iter().enumerate().map(|(at, found)| (name(spans.get(at)), found)).collect::<Vec<_>>();
-    let kernel = |name: &str, found| Cause { name: name.into(), kernel: true, found };
+    let (faults, waiting) = (named(PAGE_FAULT, faults), named(WAITING, waiting));
     let mut all = spans;
-    all.extend(faults.iter().map(|(name, found)| kernel(name, found.clone())));
+    all.extend(faults);
     if clock == Clock::Wall {
-        all.push(kernel(PREEMPTED, preempted));
-        all.push(kernel(WAITING, waited));
+        all.push(kernel(PREEMPTED.into(), preempted));
+        all.extend(waiting);
     }
     all.retain(|cause| !cause.found.is_empty());
     all
 }
 
-/// Off the CPU was the span that has most of the time: the trace says that it was, and not where.
-fn take_from_largest(spans: &mut [Cause], at: u32, time: i64) {
-    let held = spans.iter_mut().filter_map(|span| {
+/// Off the CPU was the span that has most of the time: the trace says that it was, and not where. Which span that was.
+fn take_from_largest(spans: &mut [Cause], at: u32, time: i64) -> Option<usize> {
+    let held = spans.iter_mut().enumerate().filter_map(|(index, span)| {
         let place = span.found.binary_search_by_key(&at, |(at, _)| *at).ok()?;
-        span.found.get_mut(place).map(|(_, ns)| ns)
+        span.found.get_mut(place).map(|(_, ns)| (ns, index))
     });
     // A span that is shorter than the absence was not the one.
-    if let Some(largest) = held.max().filter(|ns| **ns >= time) {
-        *largest -= time;
-    }
+    let (largest, index) = held.max().filter(|(ns, _)| **ns >= time)?;
+    *largest -= time;
+    Some(index)
 }
 
 /// The time of page faults, estimated: what an operation with faults takes above the usual one, and its spans above

@@ -16,6 +16,8 @@ pub struct Change {
     pub after: i64,
     /// 95 % interval of after / before, by drawing blocks of operations; none for traces of few blocks
     pub interval: Option<(f64, f64)>,
+    /// Whether both are the operations' own times; if not, probes cost more than what they measured
+    pub judged: bool,
 }
 
 /// Before and after of one cause.
@@ -68,15 +70,24 @@ impl Change {
 pub fn compare(names: (&str, &str), before: &Report, after: &Report) -> Comparison {
     let intervals = ratios(&Blocks::new(&before.times), &Blocks::new(&after.times));
     let sides = before.quantiles.iter().zip(&after.quantiles);
-    let change = |(at, (share, (from, to))): (usize, (f64, (&i64, &i64)))| Change {
-        name: format!("p{}", share * 100.0),
-        before: *from,
-        after: *to,
-        interval: intervals.and_then(|all| all.get(at).copied()),
+    let change = |(at, (share, (from, to))): (usize, (f64, (&i64, &i64)))| {
+        let judged = before.is_judged(*from) && after.is_judged(*to);
+        Change {
+            name: format!("p{}", share * 100.0),
+            before: *from,
+            after: *to,
+            interval: intervals.and_then(|all| all.get(at).copied()).filter(|_| judged),
+            judged,
+        }
     };
     let mut quantiles: Vec<Change> = SHARES.into_iter().zip(sides).enumerate().map(change).collect();
-    let longest =
-        Change { name: "longest".into(), before: before.longest, after: after.longest, interval: None };
+    let longest = Change {
+        name: "longest".into(),
+        before: before.longest,
+        after: after.longest,
+        interval: None,
+        judged: before.is_judged(before.longest) && after.is_judged(after.longest),
+    };
     quantiles.push(longest);
     let above = |report: &Report| report.times.iter().filter(|time| **time > before.limit).count();
     Comparison {

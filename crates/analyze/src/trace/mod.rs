@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `times` | how long was each operation, and how long are its neighbours usually? |
 //! | `causes` | what happened in it, and how much of its time was that? |
+//! | `probe_cost` | are these its times, or those of the probes that told of it? |
 //! | `outliers` | which ones stand out, and what dominates them? |
 //! | `tally` | per cause: coverage, excess, precision, recall, lift, quantiles without it |
 //! | `onset` | where does a cause set in, and what crossed a threshold there? |
@@ -21,6 +22,7 @@ mod compare;
 mod onset;
 mod outliers;
 mod pattern;
+mod probe_cost;
 mod quantiles;
 mod report;
 mod tally;
@@ -32,10 +34,11 @@ pub use compare::{CauseChange, Change, Comparison, compare};
 pub use onset::{Crossing, Onset};
 pub use outliers::{Outlier, Verdict};
 pub use pattern::{Efficiency, Mode, Period};
-pub use report::{Options, Report, TraceError, analyze};
+pub use probe_cost::{OperationCost, SpanCost};
+pub use report::{Options, Report, TraceError, analyze, choose_clock};
 pub use tally::{CauseRow, Share};
 pub use times::Clock;
-pub use words::{compared, sentences};
+pub use words::{compared, sentences, sentences_about_probes};
 
 #[cfg(test)]
 mod tests;

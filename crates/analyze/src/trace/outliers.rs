@@ -4,6 +4,7 @@ use perflab_model::trace::Operations;
 use serde::Serialize;
 
 use super::causes::Cause;
+use super::probe_cost::OperationCost;
 use super::quantiles::quantile;
 use super::report::Options;
 use super::times::Times;
@@ -36,8 +37,14 @@ pub struct Outlier {
 }
 
 /// The limit that all outliers pass, and the outliers, in the order of the trace.
-pub(super) fn outliers(times: &Times, causes: &[Cause], options: &Options) -> (i64, Vec<Outlier>) {
+pub(super) fn outliers(
+    times: &Times,
+    causes: &[Cause],
+    cost: Option<&OperationCost>,
+    options: &Options,
+) -> (i64, Vec<Outlier>) {
     let limit = quantile(&mut times.time.clone(), options.quantile);
+    let limit = limit.max(cost.map_or(0, |cost| cost.judged_above));
     let least_of_top = {
         let mut sorted = times.time.clone();
         let at = sorted.len().saturating_sub(options.top);
@@ -47,7 +54,8 @@ pub(super) fn outliers(times: &Times, causes: &[Cause], options: &Options) -> (i
         let (usual, spread) = times.usual(*at);
         let time = times.time.get(*at).copied().unwrap_or(0);
         let local = usual + (options.spreads * spread as f64) as i64;
-        time > limit.max(local) || (time >= least_of_top && time > local)
+        let judged = cost.is_none_or(|cost| cost.is_judged(*at, time));
+        judged && (time > limit.max(local) || (time >= least_of_top && time > local))
     };
     let found = (0..times.len()).filter(stands_out).map(|at| Outlier {
         row: times.rows.get(at).copied().unwrap_or(0),

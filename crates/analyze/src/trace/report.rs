@@ -7,6 +7,7 @@ use super::causes::{Cause, causes};
 use super::onset::{Onset, onsets};
 use super::outliers::{Outlier, Verdict, outliers};
 use super::pattern::{Efficiency, Mode, Period, efficiencies, modes, periods};
+use super::probe_cost::OperationCost;
 use super::quantiles::quantiles;
 use super::tally::{CauseRow, Share, share, tally};
 use super::times::{Clock, Times};
@@ -14,8 +15,8 @@ use super::times::{Clock, Times};
 /// How outliers are found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Which time counts.
-    pub clock: Clock,
+    /// Which time counts; the one that explains where left out ([`choose_clock`]).
+    pub clock: Option<Clock>,
     /// The kind of operation; the most frequent one where left out.
     pub operation: Option<String>,
     /// An outlier is above this quantile of all operations …
@@ -28,7 +29,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { clock: Clock::OnCpu, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
+        Options { clock: None, operation: None, quantile: 0.999, spreads: 10.0, top: 20 }
     }
 }
 
@@ -59,6 +60,10 @@ pub struct Report {
     pub operation: String,
     /// which time counts
     pub clock: Clock,
+    /// whether that was not asked for, but is the one that explains
+    pub clock_chosen: bool,
+    /// what probes cost, which is taken off; none where the program itself told
+    pub probe_cost: Option<OperationCost>,
     /// how many
     pub operations: usize,
     /// nanoseconds in all of them
@@ -104,19 +109,53 @@ pub struct Report {
     pub(super) rows: Vec<u32>,
 }
 
+/// The clock that explains: the wall's where threads waited for longer than they ran, in all operations or in those that
+/// stand out by it; else the CPU's, as what other programs took is in no operation.
+///
+/// # Errors
+/// No operation of the wanted name.
+pub fn choose_clock(operations: &Operations, options: &Options) -> Result<Clock, TraceError> {
+    if let Some(clock) = options.clock {
+        return Ok(clock);
+    }
+    if operations.waited.is_empty() {
+        return Ok(Clock::OnCpu);
+    }
+    let kind = kind(operations, options.operation.as_deref())?;
+    let times = Times::new(operations, kind, Clock::Wall);
+    let (_, found) = outliers(&times, &[], None, options);
+    let waited = |row: u32| operations.waited.get(row).unwrap_or(0);
+    let away = |row: u32| waited(row) + operations.preempted.get(row).unwrap_or(0);
+    let longer = |rows: &mut dyn Iterator<Item = (u32, i64)>| {
+        let (mut off, mut on) = (0, 0);
+        for (row, time) in rows {
+            (off, on) = (off + waited(row), on + (time - away(row)).max(0));
+        }
+        off > on
+    };
+    let all = longer(&mut times.rows.iter().copied().zip(times.time.iter().copied()));
+    let slow = longer(&mut found.iter().map(|outlier| (outlier.row, outlier.time)));
+    Ok(if all || slow { Clock::Wall } else { Clock::OnCpu })
+}
+
 /// Analyses the operations of one kind.
 ///
 /// # Errors
 /// No operation with sound times, or none of the wanted name.
 pub fn analyze(operations: &Operations, options: &Options) -> Result<Report, TraceError> {
     let kind = kind(operations, options.operation.as_deref())?;
-    let times = Times::new(operations, kind, options.clock);
+    let clock = choose_clock(operations, options)?;
+    let times = Times::new(operations, kind, clock);
     if times.len() == 0 {
         let reason = operations.told.cut.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
         return Err(TraceError::Empty { reason });
     }
-    let causes = causes(operations, &times, options.clock);
-    let (limit, outliers) = outliers(&times, &causes, options);
+    let mut causes = causes(operations, &times, clock);
+    let probe_cost = OperationCost::new(operations, &times, kind);
+    if let Some(cost) = &probe_cost {
+        cost.leave_out(operations, &times, &mut causes);
+    }
+    let (limit, outliers) = outliers(&times, &causes, probe_cost.as_ref(), options);
     let mut rows = tally(&times, &causes, &outliers);
     rows.sort_by(|a, b| {
         b.share.outliers.cmp(&a.share.outliers).then(b.share.excess.total_cmp(&a.share.excess))
@@ -127,7 +166,9 @@ pub fn analyze(operations: &Operations, options: &Options) -> Result<Report, Tra
     let away = operations.preempted.iter().chain(operations.waited.iter());
     Ok(Report {
         operation: operations.kinds.get(usize::from(kind)).cloned().unwrap_or_default(),
-        clock: options.clock,
+        clock,
+        clock_chosen: options.clock.is_none(),
+        probe_cost,
         operations: times.len(),
         time: total,
         quantiles: quantiles(&mut times.time.clone()),
@@ -187,6 +228,11 @@ impl Report {
             Verdict::Mixed => "mixed",
             Verdict::Unexplained => "unexplained",
         }
+    }
+
+    /// Whether a time is the operations' own and not their probes'.
+    pub fn is_judged(&self, time: i64) -> bool {
+        self.probe_cost.as_ref().is_none_or(|cost| cost.judged_above == 0 || time > cost.judged_above)
     }
 
     /// Row in the trace and nanoseconds of every operation that was looked at.

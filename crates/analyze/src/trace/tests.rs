@@ -1,6 +1,6 @@
 //! Made-up traces whose causes are known.
 
-use perflab_model::trace::{NumberColumn, Operations, SpanColumn, Sparse};
+use perflab_model::trace::{NumberColumn, Operations, ProbeCost, SpanColumn, Sparse};
 
 use super::*;
 
@@ -129,9 +129,9 @@ fn time_off_the_cpu_counts_on_the_wall_only() {
     operations.preempted.push(10_000, 4_000_000);
     operations.wall[20_000] += 200_000;
     operations.waited.push(20_000, 200_000);
-    let cpu = analyze(&operations, &Options::default()).unwrap();
+    let cpu = analyze(&operations, &Options { clock: Some(Clock::OnCpu), ..Options::default() }).unwrap();
     assert_eq!((cpu.outlier_count, cpu.off_cpu), (0, (4_200_000, 2)));
-    let wall = analyze(&operations, &Options { clock: Clock::Wall, ..Options::default() }).unwrap();
+    let wall = analyze(&operations, &Options { clock: Some(Clock::Wall), ..Options::default() }).unwrap();
     let names: Vec<&str> = wall.outliers.iter().map(|outlier| wall.name(outlier)).collect();
     assert_eq!(names, [PREEMPTED, WAITING]);
 }
@@ -167,4 +167,52 @@ fn a_change_is_seen_and_its_absence_too() {
         (0, "reap", (500, 0))
     );
     assert!(compared(&found)[0].contains("p99.9 20.4 µs to 400 ns"), "{:?}", compared(&found));
+}
+
+/// A program that waits for its disk at every 97th operation, as `--clock wall` was needed to see (review-user D8).
+#[test]
+fn the_clock_that_explains_is_the_walls_where_threads_waited_for_longer_than_they_ran() {
+    let mut operations = quiet(97_000);
+    let found: Vec<(u32, i64)> = (0..1000).map(|n| (n * 97 + 96, 2_000_000)).collect();
+    with_span(&mut operations, "sync", &found);
+    operations.waited = found.iter().map(|(row, _)| (*row, 1_990_000)).collect();
+    let report = analyze(&operations, &Options::default()).unwrap();
+    let waiting = report.cause("waiting in sync").unwrap();
+    assert_eq!((report.clock, report.clock_chosen), (Clock::Wall, true));
+    assert_eq!((waiting.share.outliers, report.unexplained.outliers), (report.outlier_count, 0));
+    assert!(report.outlier_count > 0);
+    // What other programs took is nobody's explanation.
+    std::mem::swap(&mut operations.waited, &mut operations.preempted);
+    assert_eq!(choose_clock(&operations, &Options::default()).unwrap(), Clock::OnCpu);
+}
+
+/// What took 1.47 ms was told as 489 ms, with "two mechanisms" that were one and two steps (review-instruments D6).
+#[test]
+fn what_costs_more_than_it_takes_is_judged_above_ten_times_its_cost_only() {
+    let mut operations = quiet(100_000);
+    let cost = |name: &str, span, pair_ns| ProbeCost { name: name.into(), span, own_ns: 9_000.0, pair_ns };
+    operations.told.probe_costs = vec![cost("insert", false, 20_000.0), cost("allocate", true, 5_000.0)];
+    // A span of 80 ns in every fourth, whose probes cost 5 µs; in ten it takes 30 µs, and in three 200 µs.
+    let time = |n: u32| match n {
+        100..110 => 30_000,
+        200..203 => 200_000,
+        _ => 80,
+    };
+    with_span(&mut operations, "allocate", &(0..25_000).map(|n| (n * 4, time(n))).collect::<Vec<_>>());
+    let report = analyze(&operations, &Options::default()).unwrap();
+    let told = report.probe_cost.as_ref().unwrap();
+    assert_eq!((told.operation, told.middle_judged, told.judged_above), (9_000, false, 90_000));
+    assert_eq!((told.spans[0].cost, told.spans[0].judged), (5_000, false));
+    let allocate = report.cause("allocate").unwrap();
+    assert_eq!((report.outlier_count, allocate.share.outliers, allocate.operations), (3, 3, 25_000));
+    assert!(report.modes.is_empty() && !report.is_judged(report.quantiles[0]), "{:?}", report.modes);
+    assert!(!sentences(&report)[0].contains("p50"), "{:?}", sentences(&report));
+    // The same times where probes cost little.
+    operations.told.probe_costs = vec![ProbeCost { own_ns: 40.0, ..cost("insert", false, 90.0) }];
+    let report = analyze(&operations, &Options::default()).unwrap();
+    assert!(
+        report.outlier_count >= 13 && report.probe_cost.unwrap().middle_judged,
+        "{}",
+        report.outlier_count
+    );
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Operations in a window of the local baseline.
 const WINDOW: usize = 4096;
 
-/// Which time counts.
+/// Which time counts; [`super::choose_clock`] says which one explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {

@@ -9,17 +9,21 @@ use super::times::Clock;
 /// What one trace says.
 pub fn sentences(report: &Report) -> Vec<String> {
     let mut all = vec![overview(report)];
+    all.extend(sentences_about_probes(report));
     all.extend(off_cpu(report));
     all.extend(report.causes.iter().filter(|cause| cause.share.outliers > 0).map(|cause| {
+        let without = report.is_judged(report.quantiles[2]).then(|| {
+            let [_, _, without, _] = cause.without;
+            format!("; without it p99.9 would be {} instead of {}", time(without), time(report.quantiles[2]))
+        });
         format!(
-            "`{}` dominates {} of {} outliers ({}) and is {} of their excess time; without it p99.9 would be {} instead of {}.",
+            "`{}` dominates {} of {} outliers ({}) and is {} of their excess time{}.",
             cause.name,
             count(cause.share.outliers),
             count(report.outlier_count),
             percent(cause.share.coverage),
             percent(cause.share.excess),
-            time(cause.without[2]),
-            time(report.quantiles[2]),
+            without.unwrap_or_default(),
         )
     }));
     all.extend((report.unexplained.outliers > 0).then(|| unexplained(report)));
@@ -34,22 +38,49 @@ pub fn sentences(report: &Report) -> Vec<String> {
 fn overview(report: &Report) -> String {
     let clock = match report.clock {
         Clock::OnCpu => "on the CPU",
+        Clock::Wall if report.clock_chosen => {
+            "by the clock on the wall (threads waited for longer than they ran; `--clock cpu` leaves waiting out)"
+        }
         Clock::Wall => "by the clock on the wall",
     };
+    let judged = |name: &str, ns: i64| report.is_judged(ns).then(|| format!("{name} {}", time(ns)));
+    let [p50, p99, p999, _] = report.quantiles;
+    let shown = [judged("p50", p50), judged("p99", p99), judged("p99.9", p999)];
+    let shown: String = shown.into_iter().flatten().map(|one| one + ", ").collect();
     format!(
-        "{} operations `{}` took {} {clock}: p50 {}, p99 {}, p99.9 {}, the longest {}. {} outliers (above {} and ten times \
+        "{} operations `{}` took {} {clock}: {shown}the longest {}. {} outliers (above {} and ten times \
          the spread around them) took {} of that time.",
         count(report.operations),
         report.operation,
         time(report.time),
-        time(report.quantiles[0]),
-        time(report.quantiles[1]),
-        time(report.quantiles[2]),
         time(report.longest),
         count(report.outlier_count),
         time(report.limit),
         percent(report.outlier_time),
     )
+}
+
+/// What the probes cost, and what therefore is not judged.
+pub fn sentences_about_probes(report: &Report) -> Vec<String> {
+    let Some(cost) = &report.probe_cost else { return Vec::new() };
+    let taken = time(cost.operation);
+    let mut all = vec![if cost.middle_judged {
+        format!("Probes cost {taken} at each of them, which is taken off.")
+    } else {
+        format!(
+            "Probes cost {taken} at each of them, which is taken off and more than what is left: their number, what they waited \
+             and times above {} are judged, the middle is not.",
+            time(cost.judged_above)
+        )
+    }];
+    all.extend(cost.spans.iter().filter(|span| !span.judged).map(|span| {
+        format!(
+            "The probes of `{}` cost {} each time, more than it takes: as a cause counts only where it took ten times that.",
+            span.name,
+            time(span.cost)
+        )
+    }));
+    all
 }
 
 fn off_cpu(report: &Report) -> Option<String> {
@@ -222,6 +253,9 @@ fn change(change: &Change) -> String {
         let clear = if change.is_clear() { "" } else { ", no clear change" };
         format!(" (× {:.3}, 95 %: {low:.3} to {high:.3}{clear})", change.ratio())
     });
+    if !change.judged {
+        return format!("{} not judged, as the probes cost more", change.name);
+    }
     format!("{} {} to {}{interval}", change.name, time(change.before), time(change.after))
 }
 

@@ -39,6 +39,10 @@ pub struct Watched {
     pub began: Nanos,
     /// How the program ended, if it did while it was watched.
     pub ended: Option<String>,
+    /// How much slower it became, in words.
+    pub slowdown: String,
+    /// The share of the time that it was watched; none where that was all of it.
+    pub share: Option<f64>,
 }
 
 /// Makes a run in `archive` of a trace of probes.
@@ -64,6 +68,10 @@ pub fn import_watched(
     }
     for (name, entries) in &watched.entries {
         story.facts.add(&format!("trace.entries.{name}"), entries.as_str(), "perflab");
+    }
+    story.facts.add("trace.slowdown", watched.slowdown.as_str(), "perflab");
+    if let Some(share) = watched.share {
+        story.facts.add("trace.watched-percent", (share * 100.0).round() as i64, "perflab");
     }
     if let Some(ended) = &watched.ended {
         story.facts.add("trace.ended", ended.as_str(), "perflab");

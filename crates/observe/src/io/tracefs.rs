@@ -82,7 +82,8 @@ fn owner(name: &str) -> Option<(u32, u64)> {
 }
 
 /// When a process was started, in ticks since the machine was: the 22nd word of its stat.
-fn started(pid: u32) -> Option<u64> {
+/// When a process began, in ticks since the boot; none of one that is gone.
+pub(crate) fn started(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }

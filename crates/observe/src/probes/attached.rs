@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::PathBuf;
 
 use super::event::{self, Uprobes};
 use super::order::Order;
-use super::record::{self, Seen, What};
+use super::record::{self, Besides, Seen, What};
+use super::uprobe_events::{self, DefinedProbe, UprobeEvents};
 use super::{ProbeError, Site};
 use crate::profile::event::cpus;
 use crate::profile::processes::threads;
@@ -19,6 +20,28 @@ use crate::{Root, monotonic_now};
 
 /// Buffer pages of a CPU, tried from the largest.
 const PAGES: [usize; 4] = [2048, 512, 128, 8];
+/// Threads that close events beside one another.
+const CLOSERS: usize = 32;
+
+/// Where something is, in a file, that threads come by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbedPlace {
+    /// The file.
+    pub path: PathBuf,
+    /// All sites of it.
+    pub sites: Vec<Site>,
+    /// What must be so for a thread to count, and what is to be fetched for that at each of the sites.
+    pub condition: Option<PlaceCondition>,
+}
+
+/// A condition as the kernel evaluates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceCondition {
+    /// `arg2 == "f"`
+    pub(super) text: String,
+    /// of each site: `arg2=+0(%r12):string`
+    pub(super) fetched: Vec<String>,
+}
 
 /// A process that is watched. Nothing is left in it when this is dropped.
 #[derive(Debug)]
@@ -26,18 +49,29 @@ pub struct Attached {
     pid: i32,
     rings: Vec<Ring>,
     others: Vec<OwnedFd>,
+    /// dropped behind the events on them
+    defined: Vec<DefinedProbe>,
     places: HashMap<u64, What>,
     order: Order,
     bytes: Vec<u8>,
-    lost: u64,
+    besides: Besides,
+}
+
+/// What there is to say when watching ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AttachedEnd {
+    /// Events that the kernel had no room for.
+    pub lost: u64,
+    /// Events of other processes that run the same files: they paid for them, too.
+    pub others: u64,
 }
 
 impl Attached {
-    /// Puts events on places of a file for all threads of a process; they tell nothing before [`Attached::start`].
+    /// Puts events on places for all threads of a process; they tell nothing before [`Attached::start`].
     ///
     /// # Errors
     /// [`ProbeError`] with what to change.
-    pub fn to(root: &Root, pid: i32, path: &Path, places: &[Vec<Site>]) -> Result<Attached, ProbeError> {
+    pub fn to(root: &Root, pid: i32, places: &[ProbedPlace]) -> Result<Attached, ProbeError> {
         let uprobes = Uprobes::find(root)?;
         let tasks = threads(root, pid);
         if tasks.is_empty() {
@@ -47,16 +81,34 @@ impl Attached {
             pid,
             rings: Vec::new(),
             others: Vec::new(),
+            defined: Vec::new(),
             places: HashMap::new(),
             order: Order::default(),
             bytes: Vec::new(),
-            lost: 0,
+            besides: Besides::default(),
         };
+        // By place and site, the probe of the kernel's list.
+        let mut listed = HashMap::new();
+        for (number, place) in places.iter().enumerate() {
+            let Some(condition) = &place.condition else { continue };
+            let events = UprobeEvents::find()?;
+            for (at, (site, fetched)) in place.sites.iter().zip(&condition.fetched).enumerate() {
+                listed.insert((number, at), attached.defined.len());
+                attached.defined.push(events.define(&place.path, *site, fetched)?);
+            }
+        }
         for cpu in cpus(root) {
             let mut ring = None;
-            for (number, sites) in places.iter().enumerate() {
-                for place in sites {
-                    let fd = uprobes.open(path, *place, cpu)?;
+            for (number, place) in places.iter().enumerate() {
+                for (at, site) in place.sites.iter().enumerate() {
+                    let defined = listed.get(&(number, at)).and_then(|at| attached.defined.get(*at));
+                    let fd = match (defined, &place.condition) {
+                        (Some(defined), Some(condition)) => {
+                            event::open_defined(defined, &condition.text, cpu)
+                                .map_err(|error| event::refused(&place.path, site.offset, error))?
+                        }
+                        _ => uprobes.open(&place.path, *site, cpu)?,
+                    };
                     attached.add(&mut ring, fd, What::Place(number), cpu)?;
                 }
             }
@@ -96,6 +148,11 @@ impl Attached {
         }
     }
 
+    /// How often threads came by places with a condition, those included that did not meet it and are not told of.
+    pub fn condition_hits(&self) -> u64 {
+        uprobe_events::hits(&self.defined)
+    }
+
     /// Takes out what was told since the last time; what may yet be preceded by something is held until the next.
     pub fn take(&mut self, mut take: impl FnMut(Seen)) {
         let now = monotonic_now().0;
@@ -103,21 +160,48 @@ impl Attached {
         self.order.round(now, &mut take);
     }
 
-    /// Ends it, takes out what is left, and says how many events were lost.
-    pub fn stop(mut self, mut take: impl FnMut(Seen)) -> u64 {
+    /// Ends it, takes out what is left, and says what else there was.
+    pub fn stop(mut self, mut take: impl FnMut(Seen)) -> AttachedEnd {
         self.switch(false);
         self.drain();
         self.order.rest(&mut take);
-        self.lost
+        AttachedEnd { lost: self.besides.lost, others: self.besides.others }
     }
 
     fn drain(&mut self) {
         for ring in &self.rings {
             self.bytes.clear();
             ring.drain(&mut self.bytes);
-            self.lost += record::read(&self.bytes, self.pid, &self.places, |seen| self.order.add(seen));
+            let besides = record::read(&self.bytes, self.pid, &self.places, |seen| self.order.add(seen));
+            self.besides.lost += besides.lost;
+            self.besides.others += besides.others;
         }
     }
+}
+
+impl Drop for Attached {
+    /// Closing an event on a place waits until no thread can be there any more, a tenth of a second; threads that wait
+    /// beside one another wait once.
+    fn drop(&mut self) {
+        let rings = std::mem::take(&mut self.rings).into_iter().map(Closing::Ring);
+        let mut all: Vec<Closing> =
+            std::mem::take(&mut self.others).into_iter().map(Closing::Event).chain(rings).collect();
+        let share = all.len().div_ceil(CLOSERS).max(1);
+        std::thread::scope(|scope| {
+            while !all.is_empty() {
+                let part = all.split_off(all.len().saturating_sub(share));
+                // Where there can be no thread, what it would have closed is closed here.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
+            }
+        });
+    }
+}
+
+/// What is closed.
+#[expect(dead_code, reason = "held to be dropped")]
+enum Closing {
+    Event(OwnedFd),
+    Ring(Ring),
 }
 
 fn mapped(fd: OwnedFd) -> std::io::Result<Ring> {

@@ -5,16 +5,16 @@
     reason = "the places are functions of assembly, so that their first instruction is known"
 )]
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use super::record::What;
-use super::{Attached, ProbeError, Site};
+use super::{Attached, ProbeError, ProbedPlace, Site};
 use crate::Root;
 
 /// Calls of a round, and rounds: the quietest counts.
 const CALLS: u32 = 500;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 12;
 
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
@@ -64,6 +64,18 @@ pub struct Cost {
     pub between: f64,
 }
 
+impl Cost {
+    /// At one of these sites, the dearest.
+    pub fn begin(&self, sites: &[Site]) -> f64 {
+        if sites.iter().any(|site| site.stepped) { self.stepped.max(self.emulated) } else { self.emulated }
+    }
+
+    /// At one of these sites where something ends, the dearest: what is stepped over there is a return.
+    pub fn end(&self, sites: &[Site]) -> f64 {
+        if sites.iter().any(|site| site.stepped) { self.returned.max(self.emulated) } else { self.emulated }
+    }
+}
+
 /// Measures it. Takes some tens of milliseconds.
 ///
 /// # Errors
@@ -80,16 +92,19 @@ pub fn cost(root: &Root) -> Result<Cost, ProbeError> {
 
 /// Nanoseconds a call with an event on its begin, and on its end too if wanted, and between the two.
 fn probed(root: &Root, call: unsafe extern "C" fn(u64) -> u64, ends: bool) -> Result<(f64, f64), ProbeError> {
-    let path = Path::new("/proc/self/exe");
     let begin = offset(root, call as usize as u64);
-    let site = |offset| Site { offset, semaphore: None, stepped: true };
-    let mut places = vec![vec![site(begin)]];
+    let place = |offset| ProbedPlace {
+        path: PathBuf::from("/proc/self/exe"),
+        sites: vec![Site { offset, semaphore: None, stepped: true }],
+        condition: None,
+    };
+    let mut places = vec![place(begin)];
     if ends {
-        places.push(vec![site(begin + RETURN)]);
+        places.push(place(begin + RETURN));
     }
     let thread = rustix::thread::gettid().as_raw_nonzero().get();
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let attached = Attached::to(root, own, path, &places)?;
+    let attached = Attached::to(root, own, &places)?;
     attached.start();
     let each = least(call);
     let (mut begun, mut between) = (0, Vec::new());

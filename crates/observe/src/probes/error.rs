@@ -60,6 +60,12 @@ pub enum ProbeError {
         /// what to change
         advice: String,
     },
+    /// A condition on arguments is not to be had.
+    #[error("a probe cannot have a condition here: {reason}")]
+    NoConditions {
+        /// what is in the way, and what to change
+        reason: String,
+    },
     /// There is no such process.
     #[error("there is no process {pid}")]
     NoProcess {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use perf_event_open_sys::{bindings as sys, ioctls};
 
+use super::uprobe_events::DefinedProbe;
 use super::{ProbeError, Site};
 use crate::Root;
 use crate::profile::event;
@@ -51,24 +52,43 @@ impl Uprobes {
         let mut attr = attributes(self.kind);
         // Never the bit `retprobe`: the kernel would put its own return address on the program's stack, where Go, and
         // whoever throws through it, finds it.
-        attr.sample_type |= u64::from(sys::PERF_SAMPLE_REGS_USER);
-        attr.sample_regs_user = REGISTERS;
+        of_a_place(&mut attr);
         if let (Some(semaphore), Some(shift)) = (site.semaphore, self.semaphore_shift) {
             attr.config |= semaphore << shift;
         }
         attr.__bindgen_anon_3.uprobe_path = name.as_ptr() as u64;
         attr.__bindgen_anon_4.probe_offset = site.offset;
-        attr.__bindgen_anon_1.sample_period = 1;
         event::open(&attr, -1, cpu).map_err(|error| refused(path, site.offset, error))
     }
 }
 
-/// Page faults and context switches of the same thread.
+/// Opens an event on a probe of the kernel's own list, for whoever comes there on a CPU and meets the condition.
+pub(super) fn open_defined(defined: &DefinedProbe, condition: &str, cpu: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(sys::PERF_TYPE_TRACEPOINT);
+    attr.config = defined.id;
+    of_a_place(&mut attr);
+    let fd = event::open(&attr, -1, cpu)?;
+    let condition = CString::new(condition)?;
+    // SAFETY: the descriptor is an open perf event, and the text ends with a zero and lives until the call is over.
+    let done = unsafe { ioctls::SET_FILTER(fd.as_raw_fd(), condition.as_ptr().cast_mut()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(fd) }
+}
+
+/// What a record of a place holds besides what all hold.
+fn of_a_place(attr: &mut sys::perf_event_attr) {
+    attr.sample_type |= u64::from(sys::PERF_SAMPLE_REGS_USER);
+    attr.sample_regs_user = REGISTERS;
+    attr.__bindgen_anon_1.sample_period = 1;
+}
+
+/// Page faults, context switches and execs of the same thread.
 pub(super) fn open_kernel(task: i32, cpu: u32) -> io::Result<OwnedFd> {
     let mut attr = attributes(sys::PERF_TYPE_SOFTWARE);
     attr.config = u64::from(sys::PERF_COUNT_SW_PAGE_FAULTS);
     attr.__bindgen_anon_1.sample_period = 1;
     attr.set_context_switch(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
     attr.set_inherit(1);
     event::open(&attr, task, cpu)
 }
@@ -97,7 +117,7 @@ pub(super) fn number(fd: &OwnedFd) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }
 
-fn refused(path: &Path, offset: u64, source: io::Error) -> ProbeError {
+pub(super) fn refused(path: &Path, offset: u64, source: io::Error) -> ProbeError {
     let advice = match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             "uprobes need root, or CAP_PERFMON (kernel.perf_event_paranoid does not open them to others); in a container \

@@ -122,6 +122,20 @@ pub(super) fn points(
     Ok(Points { begin: first, ends })
 }
 
+/// The instruction at an address of a function; an error where none begins there.
+pub(super) fn point_at(
+    code: &impl Code,
+    machine: Machine,
+    part: (u64, u64),
+    address: u64,
+    go: bool,
+) -> Result<Point, String> {
+    let steps = decode(code, machine, part, go)?;
+    let step = steps.iter().find(|step| step.address == address);
+    let step = step.ok_or_else(|| format!("no instruction begins at {address:#x}"))?;
+    Ok(Point { address, stepped: step.stepped })
+}
+
 /// Whether a symbol is a part of a function that a compiler moved away: `f.cold`, `f.cold.3`.
 fn moved_part(name: &str, own: &str) -> bool {
     name.contains(".cold") && (own.is_empty() || name.starts_with(own.split(".part").next().unwrap_or(own)))

@@ -10,12 +10,15 @@
 //! | `program` | the places of an ELF file: functions by symbol, USDT probes by note |
 //! | `function` | where a function is entered and left, decoded from its bytes |
 //! | `note` | one USDT note (SystemTap's version 3) |
+//! | `arguments` | conditions on the arguments of USDT probes |
+//! | `uprobe_events` | probes in the kernel's own list, for those with a condition |
 //! | `event` | the uprobe events of the kernel, and what a refusal means |
 //! | `record` | from the bytes of a ring to what was seen |
 //! | `order` | what several rings told, in the order of time |
 //! | `attached` | events on all threads of a process, on every CPU |
 //! | `cost` | what a place costs each time, measured on perflab itself |
 
+mod arguments;
 mod attached;
 mod cost;
 mod error;
@@ -25,8 +28,10 @@ mod note;
 mod order;
 mod program;
 mod record;
+mod uprobe_events;
 
-pub use attached::Attached;
+pub use arguments::ArgumentFilter;
+pub use attached::{Attached, AttachedEnd, PlaceCondition, ProbedPlace};
 pub use cost::{Cost, cost};
 pub use error::ProbeError;
 pub use program::{Function, Program, Site};

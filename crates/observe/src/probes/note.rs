@@ -1,5 +1,5 @@
-//! One note of `.note.stapsdt`, version 3: where a USDT probe is, its semaphore, its provider and name. Owns the layout;
-//! arguments are left alone.
+//! One note of `.note.stapsdt`, version 3: where a USDT probe is, its semaphore, its provider and name, and where its
+//! arguments are. Owns the layout; what the arguments mean is `arguments`'.
 //!
 //! Source: <https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation>
 
@@ -18,6 +18,8 @@ pub(super) struct Note {
     pub semaphore: u64,
     pub provider: String,
     pub name: String,
+    /// `8@%rbp -4@%eax`
+    pub arguments: String,
 }
 
 impl Note {
@@ -28,6 +30,14 @@ impl Note {
         let mut text = || Some(String::from_utf8_lossy(texts.next()?).into_owned());
         let (provider, name) = (text()?, text()?);
         let named = !provider.is_empty() && !name.is_empty();
-        named.then_some(Note { address: word(0)?, base: word(1)?, semaphore: word(2)?, provider, name })
+        let arguments = text().unwrap_or_default();
+        named.then_some(Note {
+            address: word(0)?,
+            base: word(1)?,
+            semaphore: word(2)?,
+            provider,
+            name,
+            arguments,
+        })
     }
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use elf::ElfBytes;
-use elf::abi::{EM_386, EM_AARCH64, EM_X86_64, PT_GNU_EH_FRAME, PT_LOAD, STT_FUNC, STT_GNU_IFUNC};
+use elf::abi::{EM_386, EM_AARCH64, EM_X86_64, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD, STT_FUNC, STT_GNU_IFUNC};
 use elf::endian::AnyEndian;
 use elf::note::Note as ElfNote;
 
-use super::ProbeError;
+use super::attached::{PlaceCondition, ProbedPlace};
 use super::function::{self, Code, Machine, Point};
 use super::note::{KIND, Note};
+use super::{ArgumentFilter, ProbeError};
 
 /// One place, in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +57,9 @@ pub struct Program {
     parts: BTreeMap<u64, u64>,
     machine: Option<Machine>,
     go: bool,
-    /// by `provider:name`; inlined ones have several sites
-    probes: BTreeMap<String, Vec<Site>>,
+    /// by `provider:name`; inlined ones have several sites, each with its arguments
+    probes: BTreeMap<String, Vec<(Site, String)>>,
+    interpreter: Option<PathBuf>,
 }
 
 impl Program {
@@ -108,9 +110,11 @@ impl Program {
             }
         }
         program.loads = loads.clone();
+        program.interpreter = interpreter(&file, bytes);
         for note in notes(&file) {
             if let Some(site) = site(&file, &loads, &note) {
-                program.probes.entry(format!("{}:{}", note.provider, note.name)).or_default().push(site);
+                let sites = program.probes.entry(format!("{}:{}", note.provider, note.name)).or_default();
+                sites.push((site, note.arguments));
             }
         }
         Ok(program)
@@ -131,6 +135,57 @@ impl Program {
         self.functions.keys().map(String::as_str)
     }
 
+    /// Where functions begin that unwind tables know, whatever they are called: what there is in a stripped file.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.parts.keys().copied()
+    }
+
+    /// What loads it and its libraries; none of a static program.
+    pub fn interpreter(&self) -> Option<&Path> {
+        self.interpreter.as_deref()
+    }
+
+    /// Whether its symbol table has a function of just that name.
+    pub fn has_symbol(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
+    }
+
+    /// Whether it has a function of that name, whatever is to be said about it.
+    pub fn has_function(&self, name: &str) -> bool {
+        self.functions.contains_key(name) || !self.called(name).is_empty()
+    }
+
+    /// Where the function begins and ends that begins at an address, as it was linked.
+    ///
+    /// # Errors
+    /// No unwind table tells of one there, or its ends cannot be told.
+    pub fn function_at(&self, address: u64) -> Result<Function, ProbeError> {
+        let name = format!("{address:#x}");
+        let end = self.parts.get(&address).copied().ok_or_else(|| {
+            let near = self
+                .parts
+                .range(..=address)
+                .next_back()
+                .map_or(String::new(), |(begin, _)| format!(": the nearest begins at {begin:#x}"));
+            self.not_safe(&name, format!("no unwind table tells of a function that begins there{near}"))
+        })?;
+        self.ends_of(&name, address, end)
+    }
+
+    /// The instruction at an address, as it was linked.
+    ///
+    /// # Errors
+    /// None begins there: a probe in the middle of one would destroy it.
+    pub fn site_at(&self, address: u64) -> Result<Site, ProbeError> {
+        let name = format!("{address:#x}");
+        let wrong = |reason: String| self.not_safe(&name, reason);
+        let machine = self.machine.ok_or_else(|| wrong(UNKNOWN_MACHINE.into()))?;
+        let part =
+            self.part(address).ok_or_else(|| wrong("no unwind table tells of a function there".into()))?;
+        let point = function::point_at(self, machine, part, address, self.go).map_err(wrong)?;
+        self.site(point).ok_or_else(|| wrong(NOT_IN_FILE.into()))
+    }
+
     /// Where a function begins and ends: by its symbol, by its name as it was written (C++, Rust), or by its last name,
     /// where that is one function only.
     ///
@@ -138,26 +193,32 @@ impl Program {
     /// There is none, or more than one, or its ends cannot be told.
     pub fn function(&self, name: &str) -> Result<Function, ProbeError> {
         let symbol = self.symbol(name)?;
-        let wrong =
-            |reason: String| ProbeError::Unsafe { path: self.path.clone(), name: name.into(), reason };
+        let wrong = |reason: &str| self.not_safe(name, reason.into());
         if symbol.chooses {
-            return Err(wrong("the loader calls it once, to choose the function that is meant".into()));
+            return Err(wrong("the loader calls it once, to choose the function that is meant"));
         }
-        let machine =
-            self.machine.ok_or_else(|| wrong("its machine's instructions are not known here".into()))?;
         let known = (symbol.size > 0).then(|| symbol.address + symbol.size);
         let end = known.or_else(|| self.parts.get(&symbol.address).copied());
-        let end =
-            end.ok_or_else(|| wrong("neither its symbol nor an unwind table says how long it is".into()))?;
-        let points = function::points(self, machine, (symbol.address, end), self.go).map_err(wrong)?;
-        let site = |point: Point| {
-            let offset = offset(&self.loads, point.address)?;
-            Some(Site { offset, semaphore: None, stepped: point.stepped })
-        };
-        let begin = site(points.begin);
-        let ends: Option<Vec<Site>> = points.ends.into_iter().map(site).collect();
-        let both = begin.zip(ends).map(|(begin, ends)| Function { begin, ends });
-        both.ok_or_else(|| wrong("it does not lie in the file".into()))
+        let end = end.ok_or_else(|| wrong("neither its symbol nor an unwind table says how long it is"))?;
+        self.ends_of(name, symbol.address, end)
+    }
+
+    fn ends_of(&self, name: &str, begin: u64, end: u64) -> Result<Function, ProbeError> {
+        let wrong = |reason: String| self.not_safe(name, reason);
+        let machine = self.machine.ok_or_else(|| wrong(UNKNOWN_MACHINE.into()))?;
+        let points = function::points(self, machine, (begin, end), self.go).map_err(wrong)?;
+        let ends: Option<Vec<Site>> = points.ends.into_iter().map(|point| self.site(point)).collect();
+        let both = self.site(points.begin).zip(ends).map(|(begin, ends)| Function { begin, ends });
+        both.ok_or_else(|| wrong(NOT_IN_FILE.into()))
+    }
+
+    fn site(&self, point: Point) -> Option<Site> {
+        let offset = offset(&self.loads, point.address)?;
+        Some(Site { offset, semaphore: None, stepped: point.stepped })
+    }
+
+    fn not_safe(&self, name: &str, reason: String) -> ProbeError {
+        ProbeError::Unsafe { path: self.path.clone(), name: name.into(), reason }
     }
 
     /// Where a function begins, whatever its ends are.
@@ -182,19 +243,7 @@ impl Program {
         if let Some(exact) = self.functions.get(name) {
             return Ok(*exact);
         }
-        let named = |fits: &dyn Fn(&str) -> bool| -> Vec<(&String, Symbol)> {
-            let mut seen = std::collections::HashSet::new();
-            let like = self.functions.iter().filter(|(symbol, _)| fits(symbol) && !symbol.contains(".cold"));
-            like.filter(|(_, found)| seen.insert(found.address))
-                .map(|(symbol, found)| (symbol, *found))
-                .collect()
-        };
-        let written = named(&|symbol| {
-            let text = demangled(symbol);
-            text == name || text.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', '<']))
-        });
-        let behind = if written.is_empty() { named(&|symbol| plain(symbol) == name) } else { written };
-        match behind.as_slice() {
+        match self.called(name).as_slice() {
             [(_, one)] => Ok(*one),
             [] => Err(self.none("function", name)),
             several => {
@@ -207,12 +256,42 @@ impl Program {
         }
     }
 
-    /// Where a USDT probe `provider:name` is.
+    /// Symbols of functions that are called so as they were written, or, where there are none, by their last name.
+    fn called(&self, name: &str) -> Vec<(&String, Symbol)> {
+        let named = |fits: &dyn Fn(&str) -> bool| -> Vec<(&String, Symbol)> {
+            let mut seen = std::collections::HashSet::new();
+            let like = self.functions.iter().filter(|(symbol, _)| fits(symbol) && !symbol.contains(".cold"));
+            like.filter(|(_, found)| seen.insert(found.address))
+                .map(|(symbol, found)| (symbol, *found))
+                .collect()
+        };
+        let written = named(&|symbol| {
+            let text = demangled(symbol);
+            text == name || text.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', '<']))
+        });
+        if written.is_empty() { named(&|symbol| plain(symbol) == name) } else { written }
+    }
+
+    /// Where a USDT probe `provider:name` is, for all that come there or for those that a filter of its arguments lets
+    /// through.
     ///
     /// # Errors
-    /// There is none.
-    pub fn probe(&self, name: &str) -> Result<&[Site], ProbeError> {
-        self.probes.get(name).map(Vec::as_slice).ok_or_else(|| self.none("USDT probe", name))
+    /// There is none, or its arguments cannot be read.
+    pub fn probe(&self, name: &str, filter: Option<&ArgumentFilter>) -> Result<ProbedPlace, ProbeError> {
+        let all = self.probes.get(name).ok_or_else(|| self.none("USDT probe", name))?;
+        let fetched = |filter: &ArgumentFilter| {
+            let fetched =
+                all.iter().map(|(_, arguments)| filter.fetched(arguments)).collect::<Result<_, _>>();
+            fetched.map(|fetched| PlaceCondition { text: filter.condition(), fetched })
+        };
+        let condition = filter.map(fetched).transpose().map_err(|reason| ProbeError::NoConditions {
+            reason: format!("`{name}` of {}: {reason}", self.path.display()),
+        })?;
+        Ok(ProbedPlace {
+            path: self.path.clone(),
+            sites: all.iter().map(|(site, _)| *site).collect(),
+            condition,
+        })
     }
 
     fn none(&self, what: &'static str, name: &str) -> ProbeError {
@@ -228,7 +307,9 @@ impl Program {
         let probes: Vec<&str> = self.probes().collect();
         match what {
             "function" if self.functions.is_empty() => {
-                "it has no symbols: it was stripped, or --program names a part that has some".into()
+                "it has no symbols: it was stripped; an address as it was linked does as well (0x1234; --list prints \
+                 where functions begin), or FILE:FUNCTION of a library that has some"
+                    .into()
             }
             "function" if like(name).is_empty() => {
                 let names = self.functions().map(plain_text).collect::<Vec<_>>();
@@ -297,6 +378,18 @@ fn parts(file: &ElfBytes<'_, AnyEndian>, loads: &[Load], bytes: &[u8]) -> BTreeM
         }
     }
     parts
+}
+
+const UNKNOWN_MACHINE: &str = "its machine's instructions are not known here";
+const NOT_IN_FILE: &str = "it does not lie in the file";
+
+fn interpreter(file: &ElfBytes<'_, AnyEndian>, bytes: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    let named = file.segments()?.iter().find(|segment| segment.p_type == PT_INTERP)?;
+    let from = usize::try_from(named.p_offset).ok()?;
+    let text = bytes.get(from..)?.get(..usize::try_from(named.p_filesz).ok()?)?;
+    let text = text.split(|byte| *byte == 0).next()?;
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(text)))
 }
 
 fn plain_text(symbol: &str) -> String {

@@ -34,21 +34,33 @@ pub enum What {
     Resumed,
     /// A page was not there.
     Fault,
+    /// The process is another program from now on.
+    Exec,
 }
 
+const COMM: u32 = sys::PERF_RECORD_COMM;
 const SAMPLE: u32 = sys::PERF_RECORD_SAMPLE;
 const LOST: u32 = sys::PERF_RECORD_LOST;
 const SWITCH: u32 = sys::PERF_RECORD_SWITCH;
 const THROTTLE: u32 = sys::PERF_RECORD_THROTTLE;
 
-/// Gives `take` what whole records say of one process; returns how many events were lost on the way.
+/// What of a ring was no event of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Besides {
+    /// the ring had no room for them
+    pub lost: u64,
+    /// other processes came by the places
+    pub others: u64,
+}
+
+/// Gives `take` what whole records say of one process; returns what else there was.
 pub(super) fn read(
     mut bytes: &[u8],
     pid: i32,
     places: &HashMap<u64, What>,
     mut take: impl FnMut(Seen),
-) -> u64 {
-    let mut lost = 0;
+) -> Besides {
+    let (mut lost, mut others) = (0, 0);
     while let Some(record) = Record::first(bytes) {
         match record.kind {
             // Event, process and thread, time.
@@ -70,13 +82,20 @@ pub(super) fn read(
                 routine: 0,
                 what: switch(record.misc),
             }),
+            SAMPLE if matches!(places.get(&record.word(0)), Some(What::Place(_))) => others += 1,
+            // Process and thread, the name, and as behind every record: process and thread, time, event.
+            COMM if record.misc & sys::PERF_RECORD_MISC_COMM_EXEC != 0 && record.word(0) as i32 == pid => {
+                let time = record.word((record.body.len() / 8).saturating_sub(2));
+                let thread = (record.word(0) >> 32) as i32;
+                take(Seen { time, thread, stack: 0, routine: 0, what: What::Exec });
+            }
             LOST => lost += record.word(1),
             THROTTLE => lost += 1,
             _ => {}
         }
         bytes = bytes.get(record.size..).unwrap_or_default();
     }
-    lost
+    Besides { lost, others }
 }
 
 /// The stack pointer and the goroutine, of two registers in the order of their numbers.

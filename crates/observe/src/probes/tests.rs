@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::note::Note;
 use super::order::Order;
-use super::record::{Seen, What, read};
-use super::{Attached, ProbeError, Program};
+use super::record::{Besides, Seen, What, read};
+use super::{Attached, ProbeError, ProbedPlace, Program};
 use crate::Root;
 
 fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
@@ -18,13 +18,14 @@ fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_note_is_read_and_a_short_one_is_not() {
-    let bytes = description([0x1234, 0x2000, 0x3002], b"slablist\0reaped\0-8@%rax\0");
+    let bytes = description([0x1234, 0x2000, 0x3002], b"slablist\0reaped\08@%rax\0");
     let wanted = Note {
         address: 0x1234,
         base: 0x2000,
         semaphore: 0x3002,
         provider: "slablist".into(),
         name: "reaped".into(),
+        arguments: "8@%rax".into(),
     };
     assert_eq!(Note::parse(&bytes), Some(wanted));
     for length in 0..25 {
@@ -53,10 +54,16 @@ fn records_become_what_was_seen() {
         record(9, 2, &[8, thread, 1600]),
         record(9, 2, &[99, thread, 1700]),
         record(9, 2, &[8, 42 << 32 | 41, 1800]),
+        // Its name was changed; then it became another program.
+        record(3, 0, &[thread, u64::from_le_bytes(*b"renamed\0"), thread, 1850, 9]),
+        record(3, 1 << 13, &[thread, u64::from_le_bytes(*b"another-"), 0, thread, 1900, 9]),
     ]
     .concat();
     let mut seen = Vec::new();
-    assert_eq!(read(&bytes, 40, &places, |one| seen.push((one.time, one.thread, one.what))), 5);
+    assert_eq!(
+        read(&bytes, 40, &places, |one| seen.push((one.time, one.thread, one.what))),
+        Besides { lost: 5, others: 1 }
+    );
     let wanted = [
         (1000, 42, What::Place(0)),
         (1100, 42, What::Fault),
@@ -64,6 +71,7 @@ fn records_become_what_was_seen() {
         (1300, 42, What::Resumed),
         (1400, 42, What::Waited),
         (1600, 42, What::Place(1)),
+        (1900, 42, What::Exec),
     ];
     assert_eq!(seen, wanted);
 }
@@ -111,7 +119,7 @@ fn places_have_names_and_what_is_missing_says_what_there_is() {
         error.contains("has no function `perflab_probed_by_a_tset`") && error.contains("perflab_probed"),
         "{error}"
     );
-    let error = own.probe("no:such").unwrap_err().to_string();
+    let error = own.probe("no:such", None).unwrap_err().to_string();
     assert!(error.contains("has no USDT probe `no:such`; it"), "{error}");
     let error = Program::parse(Path::new("/x"), b"nothing of the kind").unwrap_err().to_string();
     assert!(error.starts_with("/x: not an ELF program or library"), "{error}");
@@ -122,7 +130,7 @@ fn places_have_names_and_what_is_missing_says_what_there_is() {
 #[test]
 fn a_kernel_without_uprobes_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Attached::to(&Root(folder.path().into()), 1, Path::new("/x"), &[]).unwrap_err();
+    let error = Attached::to(&Root(folder.path().into()), 1, &[]).unwrap_err();
     assert!(
         matches!(error, ProbeError::NoUprobes) && error.to_string().contains("CONFIG_UPROBE_EVENTS"),
         "{error}"
@@ -146,9 +154,10 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
     let name = "every_call_of_every_thread_is_seen_with_its_return";
     let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
     let site = own.function("perflab_probed_by_a_test").unwrap();
-    let places = [vec![site.begin], site.ends];
+    let place = |sites| ProbedPlace { path: own.path().into(), sites, condition: None };
+    let places = [place(vec![site.begin]), place(site.ends)];
     let pid = std::process::id() as i32;
-    let Some(mut attached) = allowed(name, Attached::to(&Root::host(), pid, own.path(), &places)) else {
+    let Some(mut attached) = allowed(name, Attached::to(&Root::host(), pid, &places)) else {
         return;
     };
     attached.start();
@@ -163,7 +172,7 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
     });
     let mut seen = Vec::new();
     attached.take(|one| seen.push(one));
-    assert_eq!(attached.stop(|one| seen.push(one)), 0);
+    assert_eq!(attached.stop(|one| seen.push(one)).lost, 0);
     assert!(seen.is_sorted_by_key(|one| one.time));
     for thread in threads {
         let calls: Vec<usize> = seen

@@ -5,11 +5,14 @@ use proptest::prelude::*;
 
 use crate::read;
 
-fn stamped(cost: StampCost, marks: &[(i32, u64, Mark)]) -> (optrace::Told, Vec<optrace::Operation>) {
+fn stamped(
+    costs: (&[StampCost], &[StampCost]),
+    marks: &[(i32, u64, Mark)],
+) -> (optrace::Told, Vec<optrace::Operation>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let words = Words::new(&["insert", "find"], &["reap", "allocate"], &[]).unwrap();
-    let mut stamps = Stamps::create(&path, &words, 7, cost).unwrap();
+    let mut stamps = Stamps::create(&path, &words, 7, costs).unwrap();
     marks.iter().for_each(|(thread, ns, mark)| stamps.mark(*thread, *ns, *mark));
     stamps.lost(3);
     stamps.finish().unwrap();
@@ -32,7 +35,7 @@ fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
         (1, 1360, Resumed),
         (1, 1400, End(0)),
     ];
-    let (told, operations) = stamped(StampCost::default(), &marks);
+    let (told, operations) = stamped((&[], &[]), &marks);
     assert_eq!((told.operations, told.threads, told.events_lost, told.cut), (2, 2, 3, None));
     let first = &operations[0];
     assert_eq!(
@@ -47,10 +50,48 @@ fn nested_spans_have_their_own_time_and_threads_do_not_mix() {
 #[test]
 fn what_taking_the_stamps_costs_is_taken_off() {
     use Mark::{Begin, End, Enter, Leave};
-    let cost = StampCost { between: 20.0, pair: 60.0 };
-    let marks = [(1, 0, Begin(0)), (1, 100, Enter(0)), (1, 150, Leave(0)), (1, 300, End(0))];
-    let (_, operations) = stamped(cost, &marks);
-    assert_eq!((operations[0].wall, operations[0].spans[0].ns), (300 - 20 - 60, 30));
+    let cost = |between, pair| StampCost { between, pair };
+    let (operations, spans) = ([cost(20.0, 60.0), cost(90.0, 95.5)], [cost(20.0, 60.0), cost(45.0, 100.0)]);
+    let marks = [
+        (1, 0, Begin(0)),
+        (1, 100, Enter(0)),
+        (1, 150, Leave(0)),
+        (1, 300, End(0)),
+        (1, 1000, Begin(1)),
+        (1, 1100, Enter(1)),
+        (1, 1150, Leave(1)),
+        (1, 1300, End(1)),
+    ];
+    let (told, found) = stamped((&operations, &spans), &marks);
+    assert_eq!((found[0].wall, found[0].spans[0].ns), (300 - 20 - 60, 30));
+    // Each kind its own: the second is dearer, and so are its spans.
+    assert_eq!((found[1].wall, found[1].spans[0].ns), (300 - 90 - 100, 5));
+    assert_eq!((told.operation_costs, told.span_costs), (operations.to_vec(), spans.to_vec()));
+}
+
+#[test]
+fn while_nobody_looks_what_was_open_stays_open_and_its_end_ends_nothing() {
+    use Mark::{Begin, End, Enter};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let words = Words::new(&["insert"], &["reap"], &[]).unwrap();
+    let mut stamps = Stamps::create(&path, &words, 7, (&[], &[])).unwrap();
+    for (ns, mark) in [(0, Begin(0)), (10, End(0)), (20, Begin(0)), (25, Enter(0))] {
+        stamps.mark(1, ns, mark);
+    }
+    stamps.pause();
+    for (ns, mark) in [(90, End(0)), (100, Begin(0)), (110, End(0)), (120, Begin(0))] {
+        stamps.mark(1, ns, mark);
+    }
+    stamps.replaced();
+    stamps.mark(1, 130, End(0));
+    let (operations, spans) = stamps.entries();
+    let [insert, reap] = [operations[0], spans[0]];
+    assert_eq!((insert.entered, insert.ended, insert.open, insert.abandoned), (4, 2, 1, 1));
+    assert_eq!(insert.unbegun, 2);
+    assert_eq!((reap.entered, reap.open), (1, 1));
+    stamps.finish().unwrap();
+    assert_eq!(read(&path).1.iter().map(|one| one.wall).collect::<Vec<_>>(), [10, 10]);
 }
 
 #[test]
@@ -73,7 +114,7 @@ fn ends_that_do_not_fit_are_flagged_and_recursion_is_one_operation() {
         (1, 99, End(1)),
         (1, 200, Begin(0)),
     ];
-    let (told, operations) = stamped(StampCost::default(), &marks);
+    let (told, operations) = stamped((&[], &[]), &marks);
     assert_eq!(
         operations.iter().map(|one| (one.wall, one.unbalanced)).collect::<Vec<_>>(),
         [(30, true), (20, true), (19, true)]
@@ -103,7 +144,7 @@ proptest! {
             (*thread, now, mark)
         };
         let marks: Vec<_> = steps.iter().map(mark).collect();
-        let (told, operations) = stamped(StampCost::default(), &marks);
+        let (told, operations) = stamped((&[], &[]), &marks);
         prop_assert_eq!((operations.len(), told.backwards, told.cut), (whole, 0, None));
         for one in &operations {
             prop_assert!(one.spans.iter().map(|span| span.ns).sum::<u64>() <= one.wall);

@@ -55,8 +55,10 @@ pub struct Run {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 A place is a FUNCTION (as in the symbol table, as in the source, or its last name where only one has
-it) or a USDT probe PROVIDER:PROBE. A function ends where it returns unless an end is given; a USDT
-probe `x_begin` (`x_entry`, `x_start`) ends at `x_end` (`x_return`, `x_done`) or at `x`. Spans
+it), an address 0x1234 as it was linked, or a USDT probe PROVIDER:PROBE, of the program or of a library
+that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function ends where it
+returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at `x_end`
+(`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5]. Spans
 nest: a span inside an operation is a cause, its time its own, without spans inside it. Operations
 do not nest: give the inner one as a span.
 Examples:
@@ -64,7 +66,7 @@ Examples:
   perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree
   perflab trace attach --operation slablist:add_begin --span slablist:reap_begin --pid 1234
 
-Each event costs some microseconds, which is measured here and printed: a program that can be
+Each event costs some microseconds, which is measured here and printed before: a program that can be
 changed is better linked with optrace (`perflab trace run`), at some tens of nanoseconds. Every
 process that runs the file pays meanwhile; only the one that was asked for is recorded. It needs
 root or CAP_PERFMON.")]
@@ -84,6 +86,9 @@ pub struct Attach {
     /// Watch this process, until it ends, ^C, or for the time of --for
     #[arg(short = 'p', long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<i32>,
+    /// How much slower the program may become; one that becomes slower is watched for shares of the time
+    #[arg(long, value_name = "PERCENT", default_value = "50%")]
+    pub max_slowdown: String,
     /// Watch for this long
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<String>,
@@ -106,10 +111,9 @@ pub struct Import {
 }
 
 /// Which time of an operation counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClockName {
     /// time on the CPU
-    #[default]
     Cpu,
     /// time as the caller feels it, waiting and other processes included
     Wall,
@@ -124,9 +128,9 @@ pub struct Which {
     /// Which kind of operation; the most frequent where left out
     #[arg(long, value_name = "NAME")]
     pub operation: Option<String>,
-    /// Which time counts
-    #[arg(long, value_enum, default_value_t)]
-    pub clock: ClockName,
+    /// Which time counts; where left out, the wall's if threads waited for longer than they ran, else the CPU's
+    #[arg(long, value_enum)]
+    pub clock: Option<ClockName>,
     /// Outliers are above this quantile, and above ten times the spread around them
     #[arg(long, value_name = "SHARE", default_value_t = Which::ABOVE)]
     pub above: f64,

@@ -1,6 +1,7 @@
 //! `perflab trace`: every operation of a program, and what makes the slow ones slow.
 
 mod attach;
+mod binaries;
 mod causes;
 mod compare;
 mod import;
@@ -9,7 +10,9 @@ mod plot;
 mod record;
 mod sections;
 mod show;
+mod slowdown;
 mod stored;
+mod watched_process;
 
 pub use sections::{conclusions, sections};
 

@@ -15,7 +15,7 @@ const PROGRAM: &str = r#"
   ".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n.weak _.stapsdt.base\n.hidden _.stapsdt.base\n" \
   "_.stapsdt.base: .space 1\n.size _.stapsdt.base,1\n.popsection\n.endif")
 static volatile unsigned long sink;
-__attribute__((noinline)) void reap(void) { PROBE("reap_begin"); for (int i = 0; i < 300000; i++) sink += i; PROBE("reap_end"); }
+__attribute__((noinline)) void reap(void) { PROBE("reap_begin"); for (int i = 0; i < 6000000; i++) sink += i; PROBE("reap_end"); }
 __attribute__((noinline)) void insert(long key) { PROBE("add_begin"); sink += key; if (key % 50 == 49) reap(); PROBE("add_end"); }
 static void *work(void *count) { for (long key = 0; key < (long)count; key++) insert(key); return 0; }
 int main(int argc, char **argv) {
@@ -84,7 +84,7 @@ fn a_program_is_watched_by_functions_and_by_probes_and_its_outliers_have_their_c
         assert_eq!(said.code, Some(0), "{}", said.err);
         assert!(said.err.contains("1000 operations of 2 threads, 0 lost"), "{}", said.err);
         assert!(
-            said.err.contains("an event costs ") && said.err.contains("2040 events of 2 threads"),
+            said.err.contains("us where it begins") && said.err.contains("2040 events of 2 threads"),
             "{}",
             said.err
         );
@@ -189,6 +189,7 @@ fn entries(laboratory: &Laboratory, name: &str) -> std::collections::HashMap<Str
     let (before, after) = line.split_once(" entries = ").unwrap();
     let entered: u64 = before.split_whitespace().next_back().unwrap().parse().unwrap();
     let mut kinds = std::collections::HashMap::new();
+    let after = after.split(';').next().unwrap();
     for part in after.split(" + ") {
         let mut words = part.split_whitespace();
         let count: u64 = words.next().unwrap().parse().unwrap();
@@ -206,7 +207,7 @@ fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told
     let laboratory = Laboratory::new();
     // File, flags, operation; entries, ended, abandoned, nested where they are certain.
     type Case<'a> = (&'a str, &'a [&'a str], &'a str, [Option<u64>; 4]);
-    let cases: [Case<'_>; 8] = [
+    let cases: [Case<'_>; 10] = [
         ("jumps.c", &[], "jumper", [Some(1000), Some(900), Some(100), Some(0)]),
         ("jumps.c", &["-static"], "deep", [Some(1000), Some(100), Some(0), Some(900)]),
         ("throws.cc", &[], "tree::insert", [Some(1000), Some(990), Some(10), Some(0)]),
@@ -214,6 +215,9 @@ fn what_leaves_its_functions_in_other_ways_is_not_harmed_and_every_entry_is_told
         ("stacks.go", &[], "main.Work", [Some(1000), None, None, None]),
         ("stacks.go", &[], "main.Deep", [None, None, None, None]),
         ("coroutines.c", &[], "step", [None, None, None, None]),
+        ("fibers.c", &[], "step", [None, None, None, None]),
+        // It becomes another program in one call; the calls of both are told.
+        ("execs.c", &[], "work", [Some(1001), Some(1000), Some(1), Some(0)]),
         ("cancels.c", &[], "work", [None, None, None, None]),
     ];
     for (file, flags, operation, wanted) in cases {
@@ -253,4 +257,263 @@ fn a_program_that_dies_while_it_is_watched_is_told_with_its_signal() {
     assert!(said.code == Some(4) && said.err.contains("SIGABRT"), "{:?} {}", said.code, said.err);
     let told = entries(&laboratory, "work");
     assert_eq!((told["entries"], told["ended"], told["still"]), (100, 99, 1));
+}
+
+/// A program in C with flags, compiled; none where there is no compiler.
+fn written(laboratory: &Laboratory, name: &str, source: &str, flags: &[&str]) -> Option<String> {
+    let (file, program) = (laboratory.path(&format!("{name}.c")), laboratory.path(name));
+    std::fs::write(&file, source).unwrap();
+    let done = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&file).args(flags).status();
+    if !done.is_ok_and(|status| status.success()) {
+        crate::laboratory::skip(name, "no C compiler");
+        return None;
+    }
+    Some(program.to_str().unwrap().to_owned())
+}
+
+/// The C library's functions are found in a program that links it, and what a command does before it is the program is
+/// not the program's: `int main(){}` had three mallocs.
+#[test]
+fn functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted() {
+    let name = "functions_of_libraries_are_found_and_calls_before_the_exec_are_not_counted";
+    let laboratory = Laboratory::new();
+    let source = "#include <stdlib.h>\nvolatile int n; __attribute__((noinline)) void insert(void) { free(malloc(10 + n++)); }\n\
+                  int main(int c, char **v) { if (c > 1) for (int i = 0; i < 30; i++) insert(); }\n";
+    let Some(program) = written(&laboratory, "allocates", source, &["-fno-builtin"]) else { return };
+    for (span, file) in [("malloc", "libc"), ("libc.so.6:malloc", "libc")] {
+        let said = laboratory.run(&[
+            "trace",
+            "attach",
+            "--operation",
+            "insert",
+            "--span",
+            span,
+            "--",
+            &program,
+            "more",
+        ]);
+        if refused(name, &said) {
+            return;
+        }
+        assert!(said.code == Some(0) && said.err.contains(file), "{}", said.err);
+        assert_eq!(
+            (entries(&laboratory, "insert")["ended"], entries(&laboratory, "malloc")["ended"]),
+            (30, 30)
+        );
+    }
+    // A run is of today, and prune knows that.
+    let listed = laboratory.good(&["list"]).out;
+    assert!(!listed.contains("1970"), "{listed}");
+    let said = laboratory.run(&["trace", "attach", "--operation", "malloc", "--", &program]);
+    assert!(said.code == Some(2) && said.err.contains("no event came from"), "{}", said.err);
+    let said = laboratory.run(&["trace", "attach", "--operation", "mallok", "--", &program]);
+    let wanted = "none of its libraries has it either (libc.so.6";
+    assert!(said.code == Some(2) && said.err.contains(wanted), "{}", said.err);
+    let said = laboratory.run(&["trace", "attach", "--operation", "libm.so.6:sin", "--", &program]);
+    assert!(said.code == Some(2) && said.err.contains("has no library `libm.so.6`"), "{}", said.err);
+}
+
+#[test]
+fn a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_instruction() {
+    let name = "a_stripped_program_is_watched_by_addresses_and_never_in_the_middle_of_an_instruction";
+    let laboratory = Laboratory::new();
+    let Some(program) = victim(&laboratory, "jumps.c", &[]) else { return };
+    let symbols = Command::new("nm").arg(&program).output().unwrap();
+    let symbols = String::from_utf8(symbols.stdout).unwrap();
+    let line = symbols.lines().find(|line| line.ends_with(" deep")).unwrap();
+    let begin = u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap();
+    assert!(Command::new("strip").arg(&program).status().unwrap().success());
+    let program = program.to_str().unwrap();
+    let listed = laboratory.good(&["trace", "attach", "--list", "--program", program]).out;
+    assert!(listed.lines().any(|line| line == format!("function  {begin:#x}")), "{listed}");
+    let said = laboratory.run(&["trace", "attach", "--operation", "deep", "--", program, "1000"]);
+    assert!(said.code == Some(2) && said.err.contains("it was stripped; an address"), "{}", said.err);
+    let places = |address: u64, end: u64| format!("op={program}:{address:#x},{program}:{end:#x}");
+    for offset in 1..16 {
+        // Of sixteen neighbours some are no beginning: these are refused, and none is destroyed.
+        let asked = places(begin + offset, begin + offset);
+        let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
+        if said.code == Some(2) && said.err.contains("no instruction begins at") {
+            break;
+        }
+        assert!(offset < 15, "{}", said.err);
+    }
+    let asked = format!("op={program}:{begin:#x}");
+    let said = laboratory.run(&["trace", "attach", "--operation", &asked, "--", program, "1000"]);
+    if !refused(name, &said) {
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let told = entries(&laboratory, "op");
+        assert_eq!((told["entries"], told["ended"], told["nested"]), (1000, 100, 900));
+    }
+}
+
+/// A function of some tens of nanoseconds, called a hundred million times: the probes would make the program a thousand times slower.
+#[test]
+fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
+    let name = "a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time";
+    let laboratory = Laboratory::new();
+    let source = "#include <stdio.h>\n#include <stdlib.h>\nstatic volatile unsigned long sum;\n\
+                  __attribute__((noinline)) void work(long n) { sum += n; }\n\
+                  int main(int c, char **v) { for (long n = 0; n < atol(v[1]); n++) work(n); printf(\"%lu\\n\", sum); }\n";
+    let Some(program) = written(&laboratory, "hot", source, &[]) else { return };
+    let calls = "60000000";
+    let alone = Command::new(&program).arg(calls).output().unwrap();
+    let said = laboratory.run(&[
+        "trace",
+        "attach",
+        "--max-slowdown",
+        "100%",
+        "--operation",
+        "work",
+        "--",
+        &program,
+        calls,
+    ]);
+    if refused(name, &said) {
+        return;
+    }
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains(String::from_utf8_lossy(&alone.stdout).trim()), "{}", said.out);
+    assert!(said.err.contains("it is watched for shares of the time"), "{}", said.err);
+    let told = entries(&laboratory, "work");
+    assert!(told["ended"] > 100 && told["entries"] < 60_000_000, "{told:?}");
+    let facts = laboratory.good(&["show", "@latest", "--facts"]).out;
+    let share = facts.lines().find(|line| line.contains("trace.watched-percent")).unwrap();
+    let share: u32 = share.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!((1..100).contains(&share), "{facts}");
+    // What the probes cost is far above what the function takes: only what stands far out is judged.
+    let json = laboratory.good(&["trace", "causes", "@latest", "--format", "json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let cost = &json["result"]["probe_cost"];
+    let above = cost["judged_above"].as_i64().unwrap();
+    assert!(cost["middle_judged"] == false && above == 10 * cost["operation"].as_i64().unwrap(), "{cost}");
+    let said = laboratory.run(&[
+        "trace",
+        "attach",
+        "--max-slowdown",
+        "0",
+        "--operation",
+        "work",
+        "--",
+        &program,
+        "1",
+    ]);
+    assert!(said.code == Some(2) && said.err.contains("no percentage above 0"), "{}", said.err);
+}
+
+/// Half of the calls are of `f`, half of `g`; their name is an argument of the probes, in a register or in memory.
+const CALLS: &str = r#"
+#include <stdlib.h>
+#define PROBE(name, text, number) __asm__ volatile("990: nop\n.pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n" \
+  ".4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte 0\n" \
+  ".asciz \"calls\"\n.asciz \"" name "\"\n.asciz \"8@%0 -4@%1\"\n994: .balign 4\n.popsection\n" \
+  ".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n.weak _.stapsdt.base\n.hidden _.stapsdt.base\n" \
+  "_.stapsdt.base: .space 1\n.size _.stapsdt.base,1\n.popsection\n.endif" :: "nor"(text), "nor"(number))
+static volatile unsigned long sum;
+__attribute__((noinline)) void call(const char *name, int n) { PROBE("call_entry", name, n); sum += n; PROBE("call_return", name, n); }
+int main(int c, char **v) { for (int n = 0; n < atol(v[1]); n++) call(n % 2 ? "f" : "g", n); }
+"#;
+
+#[test]
+fn probes_are_filtered_by_their_arguments_root() {
+    let name = "probes_are_filtered_by_their_arguments_root";
+    let laboratory = Laboratory::new();
+    if !crate::laboratory::is_root() {
+        return crate::laboratory::skip(name, "tracefs is root's");
+    }
+    let Some(program) = written(&laboratory, "calls", CALLS, &[]) else { return };
+    let watch = |operation: &str| {
+        laboratory.run(&["trace", "attach", "--operation", operation, "--", &program, "10000"])
+    };
+    for (operation, of, count) in [
+        ("calls:call_entry[arg1==\"f\"]", "f", 5000),
+        ("few=calls:call_entry[arg1==\"g\" && arg2<100]", "few", 50),
+        ("both=calls:call_entry[arg1~\"?\"],calls:call_return", "both", 10_000),
+    ] {
+        let said = watch(operation);
+        if refused(name, &said) {
+            return;
+        }
+        assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
+        assert_eq!((entries(&laboratory, of)["entries"], entries(&laboratory, of)["ended"]), (count, count));
+    }
+    // Nothing of it is left in the kernel's list.
+    let list = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
+    assert!(!list.contains("call_entry") && !list.contains(&program), "{list}");
+    let said = watch("calls:call_entry[arg3==1]");
+    assert!(said.code == Some(2) && said.err.contains("it has 2 arguments"), "{}", said.err);
+    let said = watch("calls:call_entry[arg1=f]");
+    assert!(said.code == Some(2) && said.err.contains("is no comparison"), "{}", said.err);
+}
+
+/// A function of Python by its name: Debian's python3.11 passes `function__return` at each, `function__entry` at few.
+#[test]
+fn a_function_of_python_is_told_by_its_name_root() {
+    let name = "a_function_of_python_is_told_by_its_name_root";
+    let laboratory = Laboratory::new();
+    let python = "/usr/bin/python3";
+    let listed = laboratory.run(&["trace", "attach", "--list", "--program", python]).out;
+    if !listed.contains("python:function__return") || !crate::laboratory::is_root() {
+        return crate::laboratory::skip(name, "python3 has no USDT probes, or this is not root");
+    }
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims/calls.py");
+    let operation = "f=python:function__return[arg2==\"f\"],python:function__return[arg2==\"main\"]";
+    let script = script.to_str().unwrap();
+    let said = laboratory.run(&["trace", "attach", "--operation", operation, "--", python, script, "5000"]);
+    if refused(name, &said) {
+        return;
+    }
+    assert!(said.code == Some(0) && said.out.contains("12375050"), "{}", said.err);
+    assert_eq!(entries(&laboratory, "f")["entries"], 5000);
+}
+
+/// What a JIT compiler made lies in no file; functions of the libraries of a Java program can be watched.
+#[test]
+fn a_java_program_is_watched_in_its_libraries_and_its_own_functions_are_refused() {
+    let name = "a_java_program_is_watched_in_its_libraries_and_its_own_functions_are_refused";
+    let laboratory = Laboratory::new();
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../xtask/victims/Calls.java");
+    let folder = laboratory.path("java");
+    let built = Command::new("javac").arg("-d").arg(&folder).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return crate::laboratory::skip(name, "no javac");
+    }
+    let mut java =
+        Command::new("java").arg("-cp").arg(&folder).args(["Calls", "1000000000"]).spawn().unwrap();
+    let pid = java.id().to_string();
+    // Its own code is there once something was compiled.
+    let has_code = || {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.contains("libjvm.so")
+            && maps.lines().any(|line| line.contains(" rwxp ") || line.contains(" r-xp 00000000 00:00 0"))
+    };
+    let since = std::time::Instant::now();
+    while !has_code() && since.elapsed() < std::time::Duration::from_secs(60) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let said = laboratory.run(&["trace", "attach", "--operation", "Calls.work", "--pid", &pid]);
+    let watched = laboratory.run(&[
+        "trace",
+        "attach",
+        "--operation",
+        "libc.so.6:malloc",
+        "--span",
+        "libjvm.so:JVM_StartThread",
+        "--pid",
+        &pid,
+        "--for",
+        "300ms",
+    ]);
+    let lives = java.try_wait().unwrap().is_none();
+    java.kill().unwrap();
+    java.wait().unwrap();
+    assert!(said.code == Some(2) && said.err.contains("of its code lie in no file"), "{}", said.err);
+    if !refused(name, &watched) {
+        // Whether malloc came in that time is the JVM's; that the JVM lives on is ours.
+        assert!(
+            lives && (watched.code == Some(0) || watched.err.contains("no event came")),
+            "{}",
+            watched.err
+        );
+    }
 }

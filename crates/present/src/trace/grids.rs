@@ -31,7 +31,7 @@ pub fn causes_grid(report: &Report) -> Grid {
     ];
     let mut grid = Grid::new(std::iter::once(Column::left("cause")).chain(numbers.map(Column::right)));
     for cause in &report.causes {
-        grid.add(cause_cells(cause));
+        grid.add(cause_cells(cause, report.is_judged(report.quantiles[2])));
     }
     for (name, share) in [("mixed", &report.mixed), ("unexplained", &report.unexplained)] {
         grid.add(rest_cells(name, share));
@@ -39,7 +39,7 @@ pub fn causes_grid(report: &Report) -> Grid {
     grid
 }
 
-fn cause_cells(cause: &CauseRow) -> [Cell; 12] {
+fn cause_cells(cause: &CauseRow, judged: bool) -> [Cell; 12] {
     [
         cause.name.as_str().into(),
         cause.operations.into(),
@@ -52,7 +52,7 @@ fn cause_cells(cause: &CauseRow) -> [Cell; 12] {
         percent(cause.recall),
         Cell::shown(format!("{:.1}", cause.lift), cause.lift),
         cause.rank_correlation.map(|rho| Cell::shown(format!("{rho:.2}"), rho)).into(),
-        time(cause.without[2]),
+        if judged { time(cause.without[2]) } else { Cell::missing() },
     ]
 }
 

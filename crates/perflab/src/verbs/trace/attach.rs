@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -11,15 +10,18 @@ use optrace::{Entries, Mark, Spot, StampCost, Stamps, Words};
 use perflab_archive::import::{Watched, import_watched};
 use perflab_conduct::Stop;
 use perflab_model::Nanos;
-use perflab_observe::probes::{Attached, Cost, Program, Seen, Site, What, cost};
+use perflab_observe::probes::{Attached, AttachedEnd, Cost, Program, Seen, What, cost};
 
+use super::binaries::Binaries;
 use super::places::Places;
 use super::record::say_told;
+use super::slowdown::Slowdown;
+use super::watched_process::WatchedProcess;
 use crate::arguments::trace::Attach;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::quantities;
-use crate::verbs::{recording, run};
+use crate::verbs::run;
 
 /// How often what the kernel told is taken out of its buffers.
 const ROUND: Duration = Duration::from_millis(20);
@@ -34,57 +36,62 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
         let hint = "give at least one --operation [NAME=]BEGIN[,END]; --list prints what there is";
         return Err(Usage::new("nothing says what an operation is", hint).into());
     }
-    let places = Places::find(&program, &wanted.operation, &wanted.span)?;
+    let places = Places::find(&mut Binaries::of(program, wanted.pid), &wanted.operation, &wanted.span)?;
     let limit = wanted.duration.as_deref().map(|text| quantities::time("--for", text)).transpose()?;
     let limit = limit.map(Duration::from);
     context.archive()?.make_writable()?;
+    let slowdown = Slowdown::new(&wanted.max_slowdown)?;
     let cost = cost(&context.root)?;
+    costs(&places, &cost).iter().for_each(|one| context.say(one));
     let stop = run::stop_on_interrupt()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let began = Nanos(began);
-    let mut subject = Subject::of(wanted)?;
-    let attached = Attached::to(&context.root, subject.pid, program.path(), &places.sites);
-    let attached = attached.inspect_err(|_| subject.kill())?;
     let boot = perflab_observe::boot_id(&context.root);
     let folder =
         perflab_conduct::leftovers::TemporaryFolder::make(&perflab_observe::own_directories::state(), &boot)
             .context("cannot make a folder for the trace")?;
     let path = folder.path().join("trace");
-    let mut pen = Pen::new(&path, &places, program.is_go(), subject.pid, &cost)?;
-    let took = subject.watch(attached, &mut pen, &stop, limit)?;
-    let (events, threads) = (pen.events, pen.threads.len());
-    let (operations, spans) = pen.stamps.entries();
-    let lost = pen.stamps.finish()?.events_lost;
-    let ended = subject.ended.clone().filter(|_| subject.failed || wanted.pid.is_some());
+    let mut process = WatchedProcess::of(wanted)?;
+    let watching = Watching::new(context, &path, &places, &mut process, &cost, slowdown);
+    let watched =
+        watching.and_then(|watching| watching.watch(&stop, limit)).inspect_err(|_| process.kill())?;
+    let ended = process.ended.clone().filter(|_| process.failed || wanted.pid.is_some());
     let asked: Vec<&str> = wanted.operation.iter().chain(&wanted.span).map(String::as_str).collect();
-    let names = places.operations.iter().chain(&places.spans);
-    let none = vec![Entries::default(); places.operations.len().saturating_sub(operations.len())];
-    let told: Vec<(String, String)> =
-        names.cloned().zip(operations.iter().chain(&none).chain(&spans).map(in_words)).collect();
-    let watched = Watched {
-        command: subject.name.clone(),
+    let record = Watched {
+        command: process.name.clone(),
         places: asked.join(" "),
         event_cost: cost.emulated,
-        costs: costs(&places, &cost),
-        entries: told.clone(),
+        costs: costs(&places, &cost).into_iter().map(|one| (one.name, one.entry, one.exit)).collect(),
+        entries: watched.entries.clone(),
         began,
         ended: ended.clone(),
+        slowdown: watched.slowdown.in_all().unwrap_or_else(|| "too short to tell".into()),
+        share: watched.slowdown.share(),
     };
     if let Some(ended) = &ended {
-        context.say(format!("{} {ended} after {:.3} s of watching", subject.name, took.as_secs_f64()));
+        context.say(format!(
+            "{} {ended} after {:.3} s of watching",
+            process.name,
+            watched.took.as_secs_f64()
+        ));
     }
-    if events == 0 {
-        if subject.failed {
+    if watched.events == 0 {
+        if process.failed {
             return Ok(Exit::WorkloadFailed);
         }
-        let hint = "the program never came there, or --program names a file that it does not run";
-        return Err(Usage::new(format!("no event came from {}", program.path().display()), hint).into());
+        return Err(no_event(&places).into());
     }
-    let run = import_watched(&context.archive()?, &path, wanted.label.clone(), &watched)?;
+    let run = import_watched(&context.archive()?, &path, wanted.label.clone(), &record)?;
     say_told(context, &run)?;
-    told.iter().for_each(|(name, entries)| context.say(format!("{name}: {entries}")));
-    say_cost(context, &cost, events, lost, threads, took);
-    Ok(if subject.failed { Exit::WorkloadFailed } else { Exit::Fine })
+    watched.entries.iter().for_each(|(name, entries)| context.say(format!("{name}: {entries}")));
+    watched.say_cost(context, &cost);
+    Ok(if process.failed { Exit::WorkloadFailed } else { Exit::Fine })
+}
+
+fn no_event(places: &Places) -> Usage {
+    let files: Vec<String> = places.files().iter().map(|path| path.display().to_string()).collect();
+    let hint = "the program never came there, or --program names a file that it does not run";
+    Usage::new(format!("no event came from {}", files.join(", ")), hint)
 }
 
 /// What became of the entries of a name; without what there was none of.
@@ -97,27 +104,69 @@ fn in_words(entries: &Entries) -> String {
         (entries.open, "still open"),
     ];
     let rest = kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!(" + {count} {kind}"));
-    format!("{} entries = {} ended{}", entries.entered, entries.ended, rest.collect::<String>())
-}
-
-/// Of each name: what an entry and an exit cost, in nanoseconds; of several places the dearest.
-fn costs(places: &Places, cost: &Cost) -> Vec<(String, f64, f64)> {
-    let dearest = |sites: &[Site]| {
-        if sites.iter().any(|site| site.stepped) { cost.stepped.max(cost.emulated) } else { cost.emulated }
+    let unbegun = match entries.unbegun {
+        0 => String::new(),
+        ends => format!("; {ends} ends without a begin, which not all calls come by"),
     };
-    let pairs = places.sites.as_chunks::<2>().0;
-    let names = places.operations.iter().chain(&places.spans);
-    names.zip(pairs).map(|(name, [begin, end])| (name.clone(), dearest(begin), dearest(end))).collect()
+    format!("{} entries = {} ended{}{unbegun}", entries.entered, entries.ended, rest.collect::<String>())
 }
 
-/// The file with the places.
+/// What the events of a name cost.
+struct NameCost {
+    name: String,
+    /// the file in which it is
+    path: PathBuf,
+    /// nanoseconds where it begins, of several places at the dearest
+    entry: f64,
+    /// where it ends
+    exit: f64,
+    /// what is taken off
+    taken_off: StampCost,
+}
+
+impl std::fmt::Display for NameCost {
+    /// Told before watching begins.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let both = self.entry + self.exit;
+        write!(
+            f,
+            "`{}` in {}: {:.2} us where it begins and {:.2} us where it ends, measured here; 1,000 of them in a second of the \
+             program's CPU time make it {:.1} % slower",
+            self.name,
+            self.path.display(),
+            self.entry / 1e3,
+            self.exit / 1e3,
+            both / 1e4
+        )
+    }
+}
+
+/// Of each name, operations first.
+fn costs(places: &Places, cost: &Cost) -> Vec<NameCost> {
+    let of = |(name, begin, end): (&String, &perflab_observe::probes::ProbedPlace, _)| {
+        let end: &perflab_observe::probes::ProbedPlace = end;
+        let (entry, exit) = (cost.begin(&begin.sites), cost.end(&end.sites));
+        // The end's time is taken before its instruction is stepped over, the begin's as well: only its own step lies between.
+        let between = cost.between.min(cost.emulated + exit) + (entry - cost.emulated).max(0.0);
+        let taken_off = StampCost { between, pair: entry + exit };
+        NameCost { name: name.clone(), path: begin.path.clone(), entry, exit, taken_off }
+    };
+    places.pairs().map(of).collect()
+}
+
+/// The file with the program.
 fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
     match (&wanted.program, wanted.pid, wanted.command.first()) {
         (Some(path), _, _) => {
             std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))
         }
-        (None, Some(pid), _) => std::fs::read_link(format!("/proc/{pid}/exe"))
-            .map_err(|_| Usage::new(format!("there is no process {pid}"), "or it is not yours").into()),
+        (None, Some(pid), _) => {
+            let link = PathBuf::from(format!("/proc/{pid}/exe"));
+            let path = std::fs::read_link(&link)
+                .map_err(|_| Usage::new(format!("there is no process {pid}"), "or it is not yours"))?;
+            // One that was deleted, or lies in a container, is still behind the link.
+            Ok(if path.exists() { path } else { link })
+        }
         (None, None, Some(command)) => found(command),
         (None, None, None) => Err(Usage::new(
             "nothing to watch",
@@ -128,7 +177,7 @@ fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
 }
 
 /// As a shell finds a command.
-fn found(command: &OsStr) -> anyhow::Result<PathBuf> {
+pub(super) fn found(command: &OsStr) -> anyhow::Result<PathBuf> {
     if command == "perflab" {
         return std::env::current_exe().context("cannot find perflab's own binary");
     }
@@ -136,145 +185,257 @@ fn found(command: &OsStr) -> anyhow::Result<PathBuf> {
 }
 
 fn list(context: &Context, program: &Program) -> anyhow::Result<Exit> {
-    let functions = program.functions().map(|name| format!("function  {name}"));
+    let mut functions: Vec<String> = program.functions().map(|name| format!("function  {name}")).collect();
+    if functions.is_empty() {
+        functions.extend(program.addresses().map(|address| format!("function  {address:#x}")));
+    }
     let lines: Vec<String> =
         program.probes().map(|name| format!("USDT      {name}")).chain(functions).collect();
     context.write(&lines.join("\n"))?;
     Ok(Exit::Fine)
 }
 
-/// What is watched.
-struct Subject {
-    name: String,
-    pid: i32,
-    child: Option<Child>,
-    failed: bool,
-    /// how it ended
-    ended: Option<String>,
+/// A process being watched.
+struct Watching<'a> {
+    context: &'a Context,
+    places: &'a Places,
+    process: &'a mut WatchedProcess,
+    pen: Pen<'a>,
+    /// none while the program is left alone
+    attached: Option<Attached>,
+    slowdown: Slowdown,
+    /// nanoseconds of an event, and how often threads came by places with a condition
+    event_cost: f64,
+    condition_hits: u64,
+    others: u64,
+    /// the probes could not be put back
+    given_up: bool,
 }
 
-impl Subject {
-    /// The process that was named, or the command: started, and stopped before it becomes the program.
-    fn of(wanted: &Attach) -> anyhow::Result<Subject> {
-        if let Some(pid) = wanted.pid {
-            return Ok(Subject {
-                name: format!("process {pid}"),
-                pid,
-                child: None,
-                failed: false,
-                ended: None,
-            });
-        }
-        let mut words = recording::words(&wanted.command)?;
-        let name = words.join(" ");
-        if let Some(first) = words.first_mut() {
-            *first = found(OsStr::new(first.as_str()))?.display().to_string();
-        }
-        let waits = "kill -STOP $$; exec \"$@\"";
-        let child = Command::new("/bin/sh").args(["-c", waits, "sh"]).args(&words).spawn();
-        let child = child.context("cannot start a shell")?;
-        let pid = i32::try_from(child.id()).context("the child has a strange number")?;
-        let since = Instant::now();
-        while state(pid) != Some('T') && since.elapsed() < Duration::from_secs(5) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(Subject { name, pid, child: Some(child), failed: false, ended: None })
+/// What came of watching.
+struct WatchedTime {
+    took: Duration,
+    events: u64,
+    threads: usize,
+    lost: u64,
+    others: u64,
+    /// of each name, what became of its entries
+    entries: Vec<(String, String)>,
+    slowdown: Slowdown,
+}
+
+impl<'a> Watching<'a> {
+    fn new(
+        context: &'a Context,
+        path: &Path,
+        places: &'a Places,
+        process: &'a mut WatchedProcess,
+        cost: &Cost,
+        slowdown: Slowdown,
+    ) -> anyhow::Result<Self> {
+        let attached = Attached::to(&context.root, process.pid, &places.places)?;
+        let pen = Pen::new(path, places, process, cost)?;
+        let (attached, event_cost) = (Some(attached), cost.emulated);
+        Ok(Self {
+            context,
+            places,
+            process,
+            pen,
+            attached,
+            slowdown,
+            event_cost,
+            condition_hits: 0,
+            others: 0,
+            given_up: false,
+        })
     }
 
-    fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
+    /// Until it ends, somebody stops it, or the time is over.
+    fn watch(mut self, stop: &Stop, limit: Option<Duration>) -> anyhow::Result<WatchedTime> {
+        self.slowdown.add(self.process.cpu_time(), 0.0, true, Duration::ZERO);
+        if let Some(attached) = &self.attached {
+            attached.start();
         }
-    }
-
-    /// Until it ends, somebody stops it, or the time is over. How long that was.
-    fn watch(
-        &mut self,
-        mut attached: Attached,
-        pen: &mut Pen<'_>,
-        stop: &Stop,
-        limit: Option<Duration>,
-    ) -> anyhow::Result<Duration> {
-        attached.start();
         let since = Instant::now();
-        if self.child.is_some() {
-            let pid = rustix::process::Pid::from_raw(self.pid).context("the child has a strange number")?;
-            rustix::process::kill_process(pid, rustix::process::Signal::CONT)?;
-        }
-        while self.lives()? && !stop.asked() && limit.is_none_or(|limit| since.elapsed() < limit) {
+        self.process.begin()?;
+        let (mut round, mut said) = (Instant::now(), false);
+        while self.process.lives()? && !stop.asked() && limit.is_none_or(|limit| since.elapsed() < limit) {
             std::thread::sleep(ROUND);
-            attached.take(|seen| pen.write(seen));
+            if let Some(attached) = &mut self.attached {
+                attached.take(|seen| self.pen.write(seen));
+            }
+            self.say_execs();
+            self.account(&mut round);
+            if !said && self.slowdown.is_known() {
+                said = true;
+                self.context.say(format!(
+                    "while it is watched the program is {} slower",
+                    self.slowdown.while_watched()
+                ));
+            }
+            self.keep_within_limit(&mut round)?;
         }
         let took = since.elapsed();
-        let lost = attached.stop(|seen| pen.write(seen));
-        pen.stamps.lost(lost);
-        self.kill();
-        Ok(took)
+        self.account(&mut round);
+        self.detach();
+        self.process.kill();
+        let (operations, spans) = self.pen.stamps.entries();
+        let none = vec![Entries::default(); self.places.operations.len().saturating_sub(operations.len())];
+        let all = operations.iter().chain(&none).chain(&spans).map(in_words);
+        let names = self.places.operations.iter().chain(&self.places.spans);
+        let entries = names.cloned().zip(all).collect();
+        let (events, threads) = (self.pen.events, self.pen.threads.len());
+        let lost = self.pen.stamps.finish()?.events_lost;
+        Ok(WatchedTime { took, events, threads, lost, others: self.others, entries, slowdown: self.slowdown })
     }
 
-    fn lives(&mut self) -> anyhow::Result<bool> {
-        match &mut self.child {
-            Some(child) => {
-                let ended = child.try_wait().context("cannot wait for the program")?;
-                self.failed = ended.is_some_and(|status| !status.success());
-                self.ended = ended.map(|status| format!("ended with {status}"));
-                Ok(ended.is_none())
-            }
-            None => {
-                let lives = !matches!(state(self.pid), None | Some('Z' | 'X'));
-                if !lives && self.ended.is_none() {
-                    let (failed, ended) = of_another(self.pid);
-                    (self.failed, self.ended) = (failed, Some(ended));
+    /// What the probes cost since the last time.
+    fn account(&mut self, round: &mut Instant) {
+        let hits = self.attached.as_ref().map_or(self.condition_hits, Attached::condition_hits);
+        let looked_at = hits.saturating_sub(self.condition_hits) as f64;
+        self.condition_hits = hits;
+        let spent = std::mem::take(&mut self.pen.spent) + looked_at * self.event_cost;
+        self.slowdown.add(self.process.cpu_time(), spent, self.attached.is_some(), round.elapsed());
+        *round = Instant::now();
+    }
+
+    /// Takes the probes off a program that is slower than it may be, and puts them back.
+    fn keep_within_limit(&mut self, round: &mut Instant) -> anyhow::Result<()> {
+        let watched = self.attached.is_some();
+        match (watched, self.slowdown.allows(watched)) {
+            (true, false) => {
+                if self.slowdown.share().is_none() {
+                    self.context.say(format!(
+                        "that is {} slower, more than --max-slowdown: it is watched for shares of the time from now on; in these \
+                         every operation is told",
+                        self.slowdown.while_watched()
+                    ));
                 }
-                Ok(lives)
+                self.account(round);
+                self.detach();
+                self.pen.stamps.pause();
+                self.slowdown.add_change(self.process.cpu_time(), round.elapsed());
+                *round = Instant::now();
             }
+            (false, true) if !self.given_up && self.process.lives()? => {
+                let attached = Attached::to(&self.context.root, self.process.pid, &self.places.places);
+                match attached {
+                    Ok(attached) => {
+                        attached.start();
+                        self.attached = Some(attached);
+                        self.condition_hits = 0;
+                        self.slowdown.add_change(self.process.cpu_time(), round.elapsed());
+                    }
+                    // It ended while it was looked at, or the kernel has no room: it goes on without us.
+                    Err(error) => {
+                        self.given_up = true;
+                        self.context.say(format!("it is not watched any more: {error}"));
+                    }
+                }
+                *round = Instant::now();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        let Some(attached) = self.attached.take() else { return };
+        let AttachedEnd { lost, others } = attached.stop(|seen| self.pen.write(seen));
+        self.pen.stamps.lost(lost);
+        self.others += others;
+    }
+
+    /// That it became another program is told once for each time.
+    fn say_execs(&mut self) {
+        for _ in 0..std::mem::take(&mut self.pen.execs) {
+            let name = self.process.program_name();
+            let files: Vec<String> =
+                self.places.files().iter().map(|path| path.display().to_string()).collect();
+            self.context.say(format!(
+                "{} became another program, {name}: operations that were open are abandoned; it is watched where it runs {}",
+                self.process.name,
+                files.join(", ")
+            ));
         }
     }
 }
 
-/// How a process ended that is not our child: while nobody waited for it, /proc has its status as the last number.
-/// Whether it failed; that it is gone, where nothing says how, is told as well.
-fn of_another(pid: i32) -> (bool, String) {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let status = stat.as_deref().and_then(|text| text.split_whitespace().next_back()?.parse::<i32>().ok());
-    match status {
-        Some(status) if status & 0x7f != 0 => (true, format!("was killed by signal {}", status & 0x7f)),
-        Some(status) if status != 0 => (true, format!("ended with exit code {}", status >> 8 & 0xff)),
-        Some(_) => (false, "ended".into()),
-        None => (false, "ended, with a status that only its parent was told,".into()),
+impl WatchedTime {
+    fn say_cost(&self, context: &Context, cost: &Cost) {
+        let micros = |ns: f64| format!("{:.2} us", ns / 1e3);
+        context.say(format!(
+            "an event costs {} here (at an instruction that must be stepped over {}, at a return {})",
+            micros(cost.emulated),
+            micros(cost.stepped),
+            micros(cost.returned)
+        ));
+        let slower =
+            self.slowdown.in_all().map_or(String::new(), |all| format!(": the program was {all} slower"));
+        let share = self.slowdown.share().map_or(String::new(), |share| {
+            format!("; it was watched for {:.0} % of the time, as --max-slowdown wants", share * 100.0)
+        });
+        context.say(format!(
+            "{} events of {} threads in {:.2} s{slower}{share}; {} events were lost",
+            self.events,
+            self.threads,
+            self.took.as_secs_f64(),
+            self.lost
+        ));
+        if self.others > 0 {
+            context.say(format!(
+                "{} events more came from other processes that run the same file, and were not kept: they paid for them, too",
+                self.others
+            ));
+        }
     }
-}
-
-/// A process's state, as /proc has it behind the name in brackets.
-fn state(pid: i32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// Writes what was seen into a trace.
 struct Pen<'a> {
     stamps: Stamps,
     places: &'a Places,
-    go: bool,
     events: u64,
     threads: HashSet<i32>,
+    /// nanoseconds of an event at each place
+    costs: Vec<f64>,
+    /// nanoseconds of all since it was last asked
+    spent: f64,
+    /// whether it is the program that was asked for: a command is a shell until its first exec
+    begun: bool,
+    /// how often it became another program since it was last asked
+    execs: u32,
 }
 
 impl<'a> Pen<'a> {
-    fn new(path: &Path, places: &'a Places, go: bool, pid: i32, cost: &Cost) -> anyhow::Result<Pen<'a>> {
+    fn new(
+        path: &Path,
+        places: &'a Places,
+        process: &WatchedProcess,
+        cost: &Cost,
+    ) -> anyhow::Result<Pen<'a>> {
         let texts = |names: &'a [String]| names.iter().map(String::as_str).collect::<Vec<_>>();
         let words = Words::new(&texts(&places.operations), &texts(&places.spans), &[])
             .map_err(|error| Usage::new(error.to_string(), "give names of their own: NAME=BEGIN,END"))?;
-        let [mut entry, mut exit] = [0.0, 0.0];
-        for (_, begin, end) in costs(places, cost) {
-            entry = f64::max(entry, begin);
-            exit = f64::max(exit, end);
-        }
-        let between = cost.between.min(cost.emulated + exit) + (entry - cost.emulated).max(0.0);
-        let stamps =
-            Stamps::create(path, &words, pid.unsigned_abs(), StampCost { between, pair: entry + exit })?;
-        Ok(Pen { stamps, places, go, events: 0, threads: HashSet::new() })
+        let costs = costs(places, cost);
+        let taken_off: Vec<StampCost> = costs.iter().map(|cost| cost.taken_off).collect();
+        let both = taken_off.split_at(places.operations.len().min(taken_off.len()));
+        let stamps = Stamps::create(path, &words, process.pid.unsigned_abs(), both)?;
+        // Those of places with a condition are counted by the kernel, with those that did not meet it.
+        let told = places.places.iter().map(|place| if place.condition.is_none() { 1.0 } else { 0.0 });
+        let events =
+            costs.iter().flat_map(|cost| [cost.entry, cost.exit]).zip(told).map(|(cost, told)| cost * told);
+        let events = events.collect();
+        Ok(Pen {
+            stamps,
+            places,
+            events: 0,
+            threads: HashSet::new(),
+            costs: events,
+            spent: 0.0,
+            begun: !process.is_started_here(),
+            execs: 0,
+        })
     }
 
     /// Threads that never came by a place are no part of the trace.
@@ -282,12 +443,21 @@ impl<'a> Pen<'a> {
         let thread = seen.thread;
         let mut spot = Spot::default();
         let mark = match seen.what {
+            What::Exec => {
+                self.execs += u32::from(self.begun);
+                self.begun = true;
+                self.stamps.replaced();
+                None
+            }
+            // What the shell does that becomes the program is not the program's.
+            _ if !self.begun => None,
             What::Place(number) => {
                 self.events += 1;
                 self.threads.insert(thread);
-                let framed = self.places.framed.get(number).is_some_and(|framed| *framed);
-                spot.stack = Some(seen.stack).filter(|stack| framed && *stack != 0);
-                spot.routine = Some(seen.routine).filter(|_| self.go);
+                self.spent += self.costs.get(number).copied().unwrap_or(0.0);
+                let is = |of: &[bool]| of.get(number).is_some_and(|is| *is);
+                spot.stack = Some(seen.stack).filter(|stack| is(&self.places.framed) && *stack != 0);
+                spot.routine = Some(seen.routine).filter(|_| is(&self.places.go));
                 self.places.marks.get(number).copied()
             }
             What::Preempted => Some(Mark::Preempted),
@@ -299,19 +469,4 @@ impl<'a> Pen<'a> {
             self.stamps.mark_at(thread, seen.time, mark, spot);
         }
     }
-}
-
-fn say_cost(context: &Context, cost: &Cost, events: u64, lost: u64, threads: usize, took: Duration) {
-    let micros = |ns: f64| format!("{:.2} us", ns / 1e3);
-    context.say(format!(
-        "an event costs {} here (at an instruction that must be stepped over {}, at a return {}); measured just now",
-        micros(cost.emulated),
-        micros(cost.stepped),
-        micros(cost.returned)
-    ));
-    let spent = cost.emulated * events as f64 / 1e9;
-    context.say(format!(
-        "{events} events of {threads} threads: at least {spent:.2} s in {:.2} s; {lost} events were lost",
-        took.as_secs_f64()
-    ));
 }

@@ -1,12 +1,13 @@
 //! `perflab trace compare`
 
 use anyhow::Context as _;
-use perflab_analyze::trace::{Comparison, Report, analyze, compare as compared, sentences};
+use perflab_analyze::trace::{Comparison, Report, compare as compared, sentences};
 use perflab_archive::RunDir;
+use perflab_model::trace::Operations;
 use perflab_present::table::Format;
 use perflab_present::trace::changes_grid;
 
-use super::stored::{TRACER, options, slots, together};
+use super::stored::{TRACER, analyzed_alike, options, slots, together};
 use crate::arguments::trace::Compare;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
@@ -22,7 +23,10 @@ pub struct Side {
 
 /// What changed between two traces, in quantiles and in causes.
 pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
-    let (before, after) = sides(context, wanted)?;
+    let [(before_name, before), (after_name, after)] = sides(context, wanted)?;
+    let [before, after] = analyzed_alike([&before, &after], &options(&wanted.which)?)?;
+    let (before, after) =
+        (Side { name: before_name, report: before }, Side { name: after_name, report: after });
     let found = compared((&before.name, &after.name), &before.report, &after.report);
     output::print(context, &found, || changes_grid(&found))?;
     if context.format == Format::Table {
@@ -36,17 +40,17 @@ pub fn compare(context: &Context, wanted: &Compare) -> anyhow::Result<Exit> {
     regression(&found, wanted.fail_if.as_deref())
 }
 
-fn sides(context: &Context, wanted: &Compare) -> anyhow::Result<(Side, Side)> {
+fn sides(context: &Context, wanted: &Compare) -> anyhow::Result<[(String, Operations); 2]> {
     let archive = context.archive()?;
     let of = |selector: &String| crate::sides::one(&archive, selector);
     match (wanted.runs.as_slice(), &wanted.by) {
         ([run], Some(factor)) => {
             let run = of(run)?;
             let [before, after] = levels(&run, factor)?;
-            Ok((level(&run, factor, before, wanted)?, level(&run, factor, after, wanted)?))
+            Ok([level(&run, factor, before)?, level(&run, factor, after)?])
         }
         ([before, after], None) => {
-            Ok((whole(&of(before)?, before, wanted)?, whole(&of(after)?, after, wanted)?))
+            Ok([whole(&of(before)?, before, wanted)?, whole(&of(after)?, after, wanted)?])
         }
         _ => Err(Usage::new(
             "either two runs, or one run and --by FACTOR",
@@ -72,10 +76,9 @@ fn levels(run: &RunDir, factor: &str) -> anyhow::Result<[String; 2]> {
     }
 }
 
-fn level(run: &RunDir, factor: &str, level: String, wanted: &Compare) -> anyhow::Result<Side> {
+fn level(run: &RunDir, factor: &str, level: String) -> anyhow::Result<(String, Operations)> {
     let slots = slots_of(run, factor, &level)?;
-    let report = analyze(&together(run, &slots)?, &options(&wanted.which)?)?;
-    Ok(Side { name: level, report })
+    Ok((level, together(run, &slots)?))
 }
 
 /// The traced slots of one level of a factor.
@@ -88,11 +91,10 @@ pub fn slots_of(run: &RunDir, factor: &str, level: &str) -> anyhow::Result<Vec<u
     Ok(slots(&run.traced(TRACER)?).into_iter().filter(of_level).collect())
 }
 
-fn whole(run: &RunDir, selector: &str, wanted: &Compare) -> anyhow::Result<Side> {
+fn whole(run: &RunDir, selector: &str, wanted: &Compare) -> anyhow::Result<(String, Operations)> {
     let slots =
         wanted.which.slot.map_or_else(|| Ok(slots(&run.traced(TRACER)?)), |slot| anyhow::Ok(vec![slot]))?;
-    let report = analyze(&together(run, &slots)?, &options(&wanted.which)?)?;
-    Ok(Side { name: run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), report })
+    Ok((run.manifest()?.label.unwrap_or_else(|| selector.to_owned()), together(run, &slots)?))
 }
 
 /// Whether a quantile rose by more than was said, and clearly.

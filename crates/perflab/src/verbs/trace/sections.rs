@@ -1,7 +1,7 @@
 //! What the report of a run, and its end on the terminal, say about the operations that it traced: for each factor the
 //! first two levels compared, and each of them by itself.
 
-use perflab_analyze::trace::{Options, Report, analyze, compare, compared, sentences};
+use perflab_analyze::trace::{Clock, Options, Report, analyze, choose_clock, compare, compared, sentences};
 use perflab_archive::RunDir;
 use perflab_model::trace::Operations;
 use perflab_present::chart::Scene;
@@ -81,22 +81,40 @@ fn levels(run: &RunDir) -> anyhow::Result<Vec<Level>> {
     }
     let plan = run.manifest()?.plan;
     for (factor, names) in plan.factors.iter().filter(|(_, names)| names.len() > 1) {
-        let mut levels = Vec::new();
+        let mut both = Vec::new();
         for name in names.iter().take(2) {
-            levels.extend(level(run, name, &slots_of(run, factor, name)?)?);
+            both.push((name.clone(), slots_of(run, factor, name)?));
         }
-        if levels.len() == 2 {
-            return Ok(levels);
+        if both.iter().all(|(_, slots)| !slots.is_empty()) && both.len() == 2 {
+            return analyzed_levels(run, both);
         }
     }
-    Ok(level(run, "operations", &slots(&run.traced(TRACER)?))?.into_iter().collect())
+    let slots = slots(&run.traced(TRACER)?);
+    if slots.is_empty() {
+        return Ok(Vec::new());
+    }
+    analyzed_levels(run, vec![("operations".into(), slots)])
 }
 
-fn level(run: &RunDir, name: &str, slots: &[u32]) -> anyhow::Result<Option<Level>> {
-    let Some(first) = slots.first() else { return Ok(None) };
-    let options = Options::default();
-    let first = run.operations(TRACER, *first)?;
-    let one = analyze(&first, &options)?;
-    let all = if slots.len() == 1 { one.clone() } else { analyze(&together(run, slots)?, &options)? };
-    Ok(Some(Level { name: name.to_owned(), first, all, one }))
+/// The answers about levels, by one clock: the wall's where it explains any of them.
+fn analyzed_levels(run: &RunDir, levels: Vec<(String, Vec<u32>)>) -> anyhow::Result<Vec<Level>> {
+    let (mut options, several) = (Options::default(), levels.len() > 1);
+    let mut read = Vec::new();
+    for (name, slots) in levels {
+        let all = together(run, &slots)?;
+        if several && choose_clock(&all, &Options::default())? == Clock::Wall {
+            options.clock = Some(Clock::Wall);
+        }
+        let (first, all) = match slots.as_slice() {
+            [first, _, ..] => (run.operations(TRACER, *first)?, Some(all)),
+            _ => (all, None),
+        };
+        read.push((name, first, all));
+    }
+    let level = |(name, first, all): (String, Operations, Option<Operations>)| {
+        let one = analyze(&first, &options)?;
+        let all = all.map_or_else(|| Ok(one.clone()), |all| analyze(&all, &options))?;
+        Ok(Level { name, first, all, one })
+    };
+    read.into_iter().map(level).collect()
 }

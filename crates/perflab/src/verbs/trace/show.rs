@@ -1,5 +1,6 @@
 //! `perflab trace show`
 
+use perflab_analyze::trace::sentences_about_probes;
 use perflab_present::trace::slowest_grid;
 
 use super::stored::analyzed;
@@ -19,6 +20,7 @@ pub fn show(context: &Context, wanted: &Show) -> anyhow::Result<Exit> {
         .into());
     }
     let (operations, report) = analyzed(context, &wanted.run, &wanted.which)?;
+    sentences_about_probes(&report).into_iter().for_each(|sentence| context.say(sentence));
     context.print(&slowest_grid(&operations, &report, wanted.top))?;
     Ok(Exit::Fine)
 }

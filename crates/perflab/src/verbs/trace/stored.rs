@@ -1,6 +1,6 @@
 //! The operations of stored runs, read for analysis.
 
-use perflab_analyze::trace::{Clock, Options, Report, analyze};
+use perflab_analyze::trace::{Clock, Options, Report, analyze, choose_clock};
 use perflab_archive::RunDir;
 use perflab_model::trace::{Operations, Traced};
 
@@ -20,10 +20,10 @@ pub fn options(which: &Which) -> anyhow::Result<Options> {
         )
         .into());
     }
-    let clock = match which.clock {
+    let clock = which.clock.map(|clock| match clock {
         ClockName::Cpu => Clock::OnCpu,
         ClockName::Wall => Clock::Wall,
-    };
+    });
     Ok(Options { clock, operation: which.operation.clone(), quantile: which.above, ..Options::default() })
 }
 
@@ -41,6 +41,15 @@ pub fn one(context: &Context, run: &str, which: &Which) -> anyhow::Result<Operat
         ));
     }
     Ok(run.operations(TRACER, slot)?)
+}
+
+/// The answers about both sides of a comparison, by one clock: the wall's where it explains either.
+pub fn analyzed_alike(sides: [&Operations; 2], options: &Options) -> anyhow::Result<[Report; 2]> {
+    let [before, after] = sides.map(|side| choose_clock(side, options));
+    let wall = before? == Clock::Wall || after? == Clock::Wall;
+    let options = Options { clock: options.clock.or(wall.then_some(Clock::Wall)), ..options.clone() };
+    let [before, after] = sides.map(|side| analyze(side, &options));
+    Ok([before?, after?])
 }
 
 /// All iterations of `slots`, one behind the other.
