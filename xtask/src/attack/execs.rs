@@ -266,23 +266,9 @@ impl<'a> Scene<'a> {
                 signal("-KILL", daemon)?;
                 moment();
             }
-            Harm::ShortOfMemory => {
-                let limit = ["memory.limit_in_bytes", "memory.max"].map(|name| self.memory.join(name));
-                let limit = limit.iter().find(|path| path.exists()).context("no limit of memory")?;
-                // What cannot be had is refused, or the daemon is killed: both are part of it.
-                ["4M", "2M", "1M"].iter().for_each(|most| drop(fs::write(limit, most)));
-                moment();
-                moment();
-                let _ = fs::write(limit, if limit.ends_with("memory.max") { "max" } else { "-1" });
-            }
+            Harm::ShortOfMemory => self.shorten_memory(moment)?,
             Harm::DamageTraces => {
-                for entry in fs::read_dir(self.store()).into_iter().flatten().flatten() {
-                    let mut bytes = fs::read(entry.path()).unwrap_or_default();
-                    let middle = bytes.len() / 2;
-                    bytes.truncate(if middle % 3 == 0 { middle } else { bytes.len() });
-                    bytes.iter_mut().skip(middle).step_by(7).for_each(|byte| *byte ^= 0x55);
-                    fs::write(entry.path(), bytes)?;
-                }
+                self.damage_traces()?;
                 moment();
             }
             Harm::ChangeList => {
@@ -298,6 +284,28 @@ impl<'a> Scene<'a> {
                 self.mount_image()?;
                 moment();
             }
+        }
+        Ok(())
+    }
+
+    fn shorten_memory(&self, moment: impl Fn()) -> Result<()> {
+        let limit = ["memory.limit_in_bytes", "memory.max"].map(|name| self.memory.join(name));
+        let limit = limit.iter().find(|path| path.exists()).context("no limit of memory")?;
+        // What cannot be had is refused, or the daemon is killed: both are part of it.
+        ["4M", "2M", "1M"].iter().for_each(|most| drop(fs::write(limit, most)));
+        moment();
+        moment();
+        let _ = fs::write(limit, if limit.ends_with("memory.max") { "max" } else { "-1" });
+        Ok(())
+    }
+
+    fn damage_traces(&self) -> Result<()> {
+        for entry in fs::read_dir(self.store()).into_iter().flatten().flatten() {
+            let mut bytes = fs::read(entry.path()).unwrap_or_default();
+            let middle = bytes.len() / 2;
+            bytes.truncate(if middle % 3 == 0 { middle } else { bytes.len() });
+            bytes.iter_mut().skip(middle).step_by(7).for_each(|byte| *byte ^= 0x55);
+            fs::write(entry.path(), bytes)?;
         }
         Ok(())
     }
