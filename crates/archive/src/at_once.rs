@@ -29,7 +29,7 @@ pub(crate) struct AtOnce {
 impl AtOnce {
     pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         fs::create_dir_all(runs).map_err(ArchiveError::io("create", runs))?;
-        let half = tempfile::Builder::new().prefix(HALF).tempdir_in(runs);
+        let half = tempfile::Builder::new().prefix(&format!("{HALF}perflab-")).tempdir_in(runs);
         let half = half.map_err(ArchiveError::io("create", runs))?;
         // Held against a prune that sweeps up what nobody writes any more.
         let lock = RunLock::take(half.path())?;

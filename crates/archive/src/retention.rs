@@ -2,15 +2,18 @@
 //! damaged ones unless they are named.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use perflab_model::Status;
 
-use crate::layout::HALF;
+use crate::layout::{HALF, LOCK};
 use crate::lock::{self, RunLock};
 use crate::{Archive, ArchiveError, Entry};
+
+/// How long a folder may be there without a lock.
+const UNLOCKED: Duration = Duration::from_secs(10);
 
 /// Which runs may go. A run goes only if every limit that is given allows it; without a limit, none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +45,7 @@ impl Archive {
     pub fn prune(&self, policy: &Policy) -> Result<Pruned, ArchiveError> {
         let runs = policy.choose(self.list()?, Timestamp::now());
         if !policy.dry_run {
-            self.sweep();
+            self.remove_half_made();
             runs.iter().try_for_each(|run| self.remove(&run.id))?;
         }
         Ok(Pruned { bytes: runs.iter().map(|run| run.bytes).sum(), runs })
@@ -68,17 +71,21 @@ impl Archive {
         fs::remove_dir_all(&half).map_err(ArchiveError::io("remove", &half))
     }
 
-    /// Removes half-made and half-removed runs of processes that are gone. What stays costs space only.
-    fn sweep(&self) {
-        let Ok(entries) = fs::read_dir(self.runs()) else { return };
-        let half = |path: &Path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HALF))
-                && !lock::is_held(path)
-        };
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| half(path)) {
-            let _ = fs::remove_dir_all(path);
-        }
+    /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
+    /// only.
+    pub fn remove_half_made(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs()) else { return Vec::new() };
+        let all = entries.flatten().map(|entry| entry.path());
+        all.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
     }
+}
+
+/// Whether nobody makes or removes this any more. Who has only just made a folder may not have come to lock it.
+fn is_abandoned(path: &Path) -> bool {
+    let is_half = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HALF));
+    let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    let is_old = || changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > UNLOCKED));
+    is_half && !lock::is_held(path) && (path.join(LOCK).exists() || is_old())
 }
 
 impl Policy {

@@ -43,4 +43,4 @@ pub use monitor::{Monitor, MonitorKind, Tick, find, monitors, open};
 pub use realtime::RealTime;
 pub use root::{Root, boot_id};
 pub use sampler::{Sampler, SamplerCost};
-pub use usage::{Usage, own_usage};
+pub use usage::{Usage, absence_cause, own_thread_wait, own_usage};

@@ -25,6 +25,27 @@ pub(crate) fn own_thread() -> Nanos {
     clock::read(ClockId::ThreadCPUTime)
 }
 
+/// How long the calling thread has waited for a processor so far, where the kernel counts it.
+pub fn own_thread_wait() -> Option<Nanos> {
+    run_delay(&Root::host().read("/proc/thread-self/schedstat").ok()?)
+}
+
+/// Why a thread did not run for `length`, of which it waited for a processor for `waited`.
+pub fn absence_cause(length: Nanos, waited: Option<Nanos>) -> &'static str {
+    match waited {
+        Some(waited) if waited.0 < length.0 / 2 => {
+            "perflab was stopped (SIGSTOP, a debugger, a paused machine)"
+        }
+        Some(_) => "the machine gave perflab no processor",
+        None => "perflab was stopped, or got no processor",
+    }
+}
+
+/// The second number of a schedstat, `run_delay` in kernel/sched/stats.h: nanoseconds.
+fn run_delay(schedstat: &str) -> Option<Nanos> {
+    schedstat.split_ascii_whitespace().nth(1)?.parse().ok().map(Nanos)
+}
+
 fn peak_rss(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
@@ -39,6 +60,14 @@ mod tests {
     fn the_peak_is_read_in_bytes() {
         assert_eq!(peak_rss("VmPeak:\t 9 kB\nVmHWM:\t    1648 kB\n"), Some(1648 * 1024));
         assert_eq!(peak_rss(""), None);
+    }
+
+    #[test]
+    fn who_waited_for_a_processor_was_not_stopped() {
+        assert_eq!(run_delay("81920 4100000000 7\n"), Some(Nanos(4_100_000_000)));
+        let second = Nanos(1_000_000_000);
+        assert!(absence_cause(second, Some(Nanos(20_000_000))).contains("stopped"));
+        assert!(!absence_cause(second, Some(Nanos(900_000_000))).contains("stopped"));
     }
 
     #[test]

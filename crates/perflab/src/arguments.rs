@@ -157,6 +157,9 @@ pub enum Verb {
     /// Serve an image with the delays of another disk, until it is unmounted
     #[command(hide = true)]
     DiskServer(DiskServer),
+    /// End what a perflab was running when it is killed
+    #[command(hide = true)]
+    ExecutionGuard(ExecutionGuard),
     /// Answer execs while the prefetch daemon does not (what it starts by itself)
     #[command(hide = true)]
     PrefetchGuard(prefetch::PrefetchGuard),
@@ -495,6 +498,18 @@ pub struct DiskServer {
     /// Where the served file appears: an existing folder
     #[arg(long, value_name = "DIR")]
     pub place: PathBuf,
+    /// The process with which it ends
+    #[arg(long, value_name = "PID")]
+    pub parent: u32,
+}
+
+/// `perflab execution-guard`
+#[derive(Debug, Args)]
+pub struct ExecutionGuard {
+    /// Whose executions
+    pub pid: i32,
+    /// When that one started, in ticks after boot
+    pub started: u64,
 }
 
 /// `perflab agent`

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use perflab_archive::ArchiveError;
 use perflab_conduct::ConductError;
+use perflab_conduct::initramfs::InitramfsError;
 use perflab_conduct::kernel::KernelError;
 use perflab_conduct::machine::MachineError;
 use perflab_conduct::startup::{InsideError, StartError};
@@ -149,6 +150,7 @@ fn usage_of_a_room(error: &anyhow::Error) -> bool {
         || error.is::<perflab_analyze::gate::NotAGate>()
         || error.is::<perflab_analyze::slab::SlabError>()
         || matches!(error.downcast_ref(), Some(KernelError::Unknown { .. }))
+        || matches!(error.downcast_ref(), Some(MachineError::Initramfs(InitramfsError::NoProgram { .. })))
         || matches!(error.downcast_ref(), Some(MachineError::NotRunning { .. }))
         || error.is::<perflab_analyze::trace::TraceError>()
         || matches!(

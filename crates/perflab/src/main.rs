@@ -42,6 +42,10 @@ fn main() -> ExitCode {
     };
     let done = match &arguments.verb {
         Verb::Load(wanted) => return verbs::workload::load(wanted),
+        Verb::ExecutionGuard(wanted) => {
+            perflab_workload::run::guard_executions(wanted.pid, wanted.started);
+            return Exit::Fine.into();
+        }
         Verb::Launch(wanted) => return verbs::vm::launched(wanted),
         Verb::Terminal(wanted) => return verbs::vm::terminal(wanted),
         Verb::Vm(wanted) => verbs::vm::run(&Context::new(&arguments.global), wanted),
@@ -90,8 +94,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Agent(wanted) => verbs::agent::run(wanted),
         Verb::Kernel(wanted) => verbs::kernel::run(&context, wanted),
         // Taken by `main`: their exit codes are their own.
-        Verb::Load(_) | Verb::Launch(_) | Verb::Terminal(_) | Verb::Vm(_) | Verb::Prefetch(_) => {
-            Ok(Exit::Fine)
-        }
+        Verb::Load(_)
+        | Verb::ExecutionGuard(_)
+        | Verb::Launch(_)
+        | Verb::Terminal(_)
+        | Verb::Vm(_)
+        | Verb::Prefetch(_) => Ok(Exit::Fine),
     }
 }

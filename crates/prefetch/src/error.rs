@@ -84,8 +84,13 @@ pub enum PrefetchError {
         kind: String,
     },
     /// The program is not there.
-    #[error("there is no program `{0}`, neither here nor in PATH: name its whole path, or install it")]
-    NoProgram(String),
+    #[error("there is no program `{program}`, neither here nor in PATH: name its whole path, or install it{hint}")]
+    NoProgram {
+        /// as it was asked for
+        program: String,
+        /// `; did you mean …?`, or nothing
+        hint: String,
+    },
 }
 
 impl PrefetchError {

@@ -171,7 +171,21 @@ pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
         std::env::split_paths(&all).map(|folder| folder.join(path)).find(|path| path.is_file())
     };
     let found = found.and_then(|path| fs::canonicalize(path).ok());
-    found.ok_or_else(|| PrefetchError::NoProgram(path.display().to_string()))
+    found.ok_or_else(|| {
+        let program = path.display().to_string();
+        let hint =
+            near_program(&program).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        PrefetchError::NoProgram { program, hint }
+    })
+}
+
+/// The program of PATH whose name is nearest.
+fn near_program(name: &str) -> Option<String> {
+    let all = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&all).filter_map(|folder| fs::read_dir(folder).ok());
+    let names: Vec<String> =
+        folders.flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    perflab_model::nearest::nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Programs that start another one, which the next word names; without what stands for a version.

@@ -7,6 +7,7 @@
 mod capture;
 mod clock;
 mod descendants;
+mod guard;
 mod running;
 
 use std::sync::atomic::AtomicBool;
@@ -16,6 +17,7 @@ use perflab_model::Nanos;
 pub use capture::Captured;
 pub use clock::now;
 pub use descendants::{MARK, end_abandoned, end_predecessors};
+pub use guard::{ExecutionGuard, guard_executions};
 
 use crate::{Invocation, WorkloadError};
 use running::Running;
@@ -54,6 +56,17 @@ pub struct Finished {
     pub end: Nanos,
     /// How many processes it had left behind; they were ended.
     pub left_behind: usize,
+    /// When we did not run ourselves for more than a second meanwhile, if that happened: the longest time.
+    pub absence: Option<Absence>,
+}
+
+/// A time in which who watches an execution did not run: it was stopped, or got no processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Absence {
+    /// How long.
+    pub length: Nanos,
+    /// Whether the execution's end was noticed only after it: then [`Finished::end`] is late by up to as much.
+    pub hid_the_end: bool,
 }
 
 impl Finished {

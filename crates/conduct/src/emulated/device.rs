@@ -11,6 +11,7 @@ use perflab_model::study::DiskModel;
 use super::Specification;
 use super::server::{HURRY, IMAGE};
 use crate::ConductError;
+use crate::machine::launch;
 use crate::settings::{Undo, UndoJournal, command};
 
 /// How long the server may take to begin, on a loaded machine.
@@ -75,7 +76,9 @@ fn started(wanted: &Emulated<'_>, place: &Path) -> std::io::Result<Child> {
     let mut server = Command::new(wanted.perflab);
     server.arg("disk-server").args(["--model", wanted.model.name()]);
     server.arg("--image").arg(wanted.image).arg("--place").arg(place);
-    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+    server.arg("--parent").arg(std::process::id().to_string());
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    launch::spawn(server)
 }
 
 /// Waits until the file is served; `false` where the server ended or is too late.

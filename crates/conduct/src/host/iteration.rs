@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perflab_model::{Case, Outcome, Sample, Slot, What};
+use perflab_model::{Case, Nanos, Outcome, Sample, Slot, What};
+use perflab_workload::run::Absence;
 use perflab_workload::{Definition, Ending, Finished, HostPaths};
 
 use perflab_observe::RealTime;
@@ -24,10 +25,16 @@ pub(super) fn run(
     station.stream.send(What::IterationBegan { slot: index })?;
     let begun = perflab_observe::monotonic_now();
     let (outcome, start, end) = match attempt(station, (index, slot.warmup), case, definition, begin) {
-        Ok(finished) => {
+        Ok((finished, absence)) => {
             tell_output(station, index, &finished)?;
             traces::tell(station, index, slot, definition)?;
-            let outcome = judged(station, slot, case, definition, &finished)?;
+            let outcome = match absence {
+                Some(reason) if hid_its_end(&finished) => Outcome::Failed { reason },
+                absence => {
+                    absence.into_iter().try_for_each(|reason| warn_of_absence(station, case, &reason))?;
+                    judged(station, slot, case, definition, &finished)?
+                }
+            };
             (outcome, finished.start, finished.end)
         }
         Err(error) => (failed(&error), begun, perflab_observe::monotonic_now()),
@@ -43,7 +50,7 @@ fn attempt(
     case: &Case,
     definition: &Definition,
     begin: &dyn Fn() -> Option<RealTime>,
-) -> Result<Finished, ConductError> {
+) -> Result<(Finished, Option<String>), ConductError> {
     let scratch = station.scratch.as_deref().map(|base| fresh_folder(base, index)).transpose()?;
     let kept = station.scratch.as_deref().map(kept_folder).transpose()?;
     let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
@@ -56,7 +63,9 @@ fn attempt(
     let tracing = io::start(station.manifest)?;
     let stop = station.stop.flag();
     let hurry = || hurry(station, case);
+    let waited = perflab_observe::own_thread_wait();
     let finished = perflab_workload::run_when(&invocation, &environment, limit, &stop, begin, hurry);
+    let absence = finished.as_ref().ok().and_then(|finished| absence(finished, waited));
     if let Some((profiler, recorder)) = station.profiler.as_ref().zip(sampling) {
         profiler.finish(recorder, index, &station.stream)?;
     }
@@ -67,7 +76,30 @@ fn attempt(
         // What stays goes with the whole scratch directory at the end.
         let _ = fs::remove_dir_all(folder);
     }
-    Ok(finished?)
+    Ok((finished?, absence))
+}
+
+/// What happened while perflab itself did not run for more than a second; `waited` is what this thread had waited for a processor
+/// before the execution.
+fn absence(finished: &Finished, waited: Option<Nanos>) -> Option<String> {
+    let Absence { length, hid_the_end } = finished.absence?;
+    let waited = perflab_observe::own_thread_wait().zip(waited).map(|(now, before)| now.since(before));
+    let cause = perflab_observe::absence_cause(length, waited);
+    let told = format!("{cause} for {length} meanwhile");
+    Some(if hid_the_end { format!("{told}, so that how long it took is not known") } else { told })
+}
+
+/// Whether the times of an execution that ended by itself cannot be believed.
+fn hid_its_end(finished: &Finished) -> bool {
+    finished.failure().is_none() && finished.absence.is_some_and(|absence| absence.hid_the_end)
+}
+
+/// An iteration whose end was seen in time counts: only its monitors and its output were not looked at.
+fn warn_of_absence(station: &Station<'_>, case: &Case, reason: &str) -> Result<(), ConductError> {
+    station.stream.warn(
+        format!("an iteration of {}: {reason}", case.label()),
+        "its monitors have a gap, and what prints much was held up: leave it out where that matters",
+    )
 }
 
 /// What is still to be written to an emulated disk holds up nobody who is to end.

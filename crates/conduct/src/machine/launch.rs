@@ -42,7 +42,7 @@ pub(super) fn command(perflab: &std::path::Path, manner: Manner) -> Command {
 type Wish = (Command, Sender<io::Result<Child>>);
 
 /// Starts it on the thread that never ends.
-pub(super) fn spawn(command: Command) -> io::Result<Child> {
+pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     static LAUNCHER: OnceLock<Sender<Wish>> = OnceLock::new();
     let launcher = LAUNCHER.get_or_init(|| {
         let (wishes, heard) = channel::<Wish>();
@@ -80,13 +80,22 @@ fn prepared(parent: u32, manner: Manner) -> io::Result<()> {
     // Sockets and logs are the user's alone, wherever they are.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     if !manner.stays {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It may have died before we asked to be told.
-        if getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(parent) {
-            return Err(io::Error::other("its parent is gone"));
-        }
+        end_with(parent)?;
     }
     if manner.read_only { all_read_only() } else { Ok(()) }
+}
+
+/// From here on this process ends with the thread of `parent` that started it: see [`spawn`].
+///
+/// # Errors
+/// The parent is gone already, or the kernel refuses.
+pub fn end_with(parent: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before we asked to be told.
+    if getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(parent) {
+        return Err(io::Error::other("its parent is gone"));
+    }
+    Ok(())
 }
 
 /// Every mount read-only, in a namespace of our own: a server of files that is deceived cannot write then.

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use perflab_model::Nanos;
+use perflab_observe::own_directories;
 use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::window::Windows;
 use super::{StartError, Until};
+use crate::leftovers::TemporaryFolder;
 
 /// How often something is tried that nobody tells of.
 const TRY: Duration = Duration::from_millis(1);
@@ -63,7 +65,7 @@ pub(super) struct Watch {
     until: Until,
     tell: Sender<(Sign, Nanos)>,
     signs: Receiver<(Sign, Nanos)>,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<TemporaryFolder>,
     notify: Option<UnixDatagram>,
     inotify: Option<rustix::fd::OwnedFd>,
     windows: Option<Windows>,
@@ -76,7 +78,10 @@ impl Watch {
     /// Everything that must be there before the process is.
     pub(super) fn prepare(until: &Until) -> Result<Self, StartError> {
         let failed = || StartError::watch("cannot make a socket for sd_notify");
-        let folder = matches!(until, Until::Notify).then(tempfile::tempdir).transpose().map_err(failed())?;
+        let boot_id = perflab_observe::boot_id(&perflab_observe::Root::host());
+        let made = || TemporaryFolder::make(&own_directories::state(), &boot_id);
+        let folder = matches!(until, Until::Notify).then(made).transpose();
+        let folder = folder.map_err(|error| failed()(io::Error::other(error.with_causes())))?;
         let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
         let notify = notify.transpose().map_err(failed())?;
         let (mut inotify, mut windows) = (None, None);

@@ -10,10 +10,14 @@ use super::run::SamplerCost;
 use super::schedule::{Punctuality, Schedule};
 use super::stolen::Stolen;
 use crate::monitor::{Monitor, Tick, find, open};
+use crate::usage::{absence_cause, own_thread_wait};
 use crate::{ObserveError, Root};
 
 /// Every so many ticks one is told whole, so that what is lost of a stream costs those until then, and no more.
 const WHOLE: u32 = 100;
+
+/// Lost at a time, this is worth being asked whether the whole process was stopped.
+const LONG_LOSS: Nanos = Nanos(1_000_000_000);
 
 /// Nobody listens any more.
 pub(super) type Deaf = SendError<Event>;
@@ -31,6 +35,8 @@ pub(super) struct Lane {
     /// Ticks told as changes since one was told whole.
     step: u32,
     stolen: Option<Stolen>,
+    /// When was looked how long this thread had waited for a processor, and what was seen.
+    wait: (Nanos, Option<Nanos>),
 }
 
 impl Lane {
@@ -45,6 +51,7 @@ impl Lane {
             gap: None,
             step: 0,
             stolen: None,
+            wait: (began, own_thread_wait()),
         }
     }
 
@@ -137,14 +144,30 @@ impl Lane {
         cost.late += u64::from(late);
         cost.lost += lost;
         let taken = self.stolen(lost, root, at);
+        let waited = self.waited(at);
         if lost == 0 {
             return Ok(());
         }
         let ticks = if lost == 1 { "tick" } else { "ticks" };
         let taken = taken.map(|taken| format!("; {taken}")).unwrap_or_default();
-        let reason = format!("{lost} {ticks} lost: the machine gave the sampler no time{taken}");
+        let length = at.since(self.last_good);
+        let cause = match waited.filter(|_| length > LONG_LOSS) {
+            Some(waited) => absence_cause(length, Some(waited)),
+            None => "the machine gave the sampler no time",
+        };
+        let reason = format!("{lost} {ticks} lost: {cause}{taken}");
         let gap = Gap { monitor: self.name.clone(), from: self.last_good, to: Some(at), reason };
         self.send(at, What::Gap(gap), sink)
+    }
+
+    /// How long this thread has waited for a processor since it was last looked at, which is done each second.
+    fn waited(&mut self, at: Nanos) -> Option<Nanos> {
+        let (looked, before) = self.wait;
+        if at.since(looked) <= LONG_LOSS {
+            return None;
+        }
+        self.wait = (at, own_thread_wait());
+        Some(self.wait.1?.since(before?))
     }
 
     /// What the host took about the time of a loss. Only fast clocks lose ticks so easily that the account is worth

@@ -60,6 +60,8 @@ pub fn foreign(context: &Context, wanted: &arguments::Import) -> anyhow::Result<
 /// Makes a run of each result, and says what was taken of them.
 pub fn kept(context: &Context, results: &[(Kind, PathBuf)], options: &Options) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
+    archive.make_writable()?;
+    super::run::undo_leftovers(context);
     let (mut all, mut refused) = (Vec::new(), Vec::new());
     for imported in import_several(&archive, results, options) {
         match imported {

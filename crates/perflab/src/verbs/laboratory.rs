@@ -1,5 +1,7 @@
 //! `perflab monitor|check|undo`: the laboratory itself.
 
+use std::path::PathBuf;
+
 use perflab_conduct::emulated::sweep;
 use perflab_conduct::settings::{Recovered, recover};
 use perflab_model::{Facts, Value};
@@ -26,6 +28,11 @@ pub fn leftovers(context: &Context) -> Vec<Recovered> {
     told.into_iter().chain(sweep()).collect()
 }
 
+/// What killed imports left in the archive, removed.
+pub fn remove_half_made(context: &Context) -> Vec<PathBuf> {
+    context.archive().map(|archive| archive.remove_half_made()).unwrap_or_default()
+}
+
 /// `perflab undo`
 pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit> {
     // A signal while things are put back changes nothing of it.
@@ -36,8 +43,10 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     if ended > 0 {
         context.say(format!("ended {ended} processes of killed runs, which were still running"));
     }
+    let half_made = remove_half_made(context);
+    half_made.iter().for_each(|path| context.say(format!("removed {}, left half-made", path.display())));
     let found = leftovers(context);
-    if found.is_empty() && ended == 0 {
+    if found.is_empty() && ended == 0 && half_made.is_empty() {
         context.say("no run left a setting behind");
     }
     let mut failed = false;

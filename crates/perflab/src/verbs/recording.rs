@@ -1,7 +1,7 @@
 //! A command that is recorded: as a study's only workload, defined for the occasion, in an ordinary run. The one place for
 //! it: what is recorded meanwhile is the instrument's.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use perflab_archive::RunDir;
 use perflab_model::{Status, Study};
@@ -101,7 +101,11 @@ fn definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<St
             vec!["sleep".to_owned(), quantities::time("--for", duration)?.seconds().to_string()]
         }
         ([], None) => vec!["sleep".to_owned(), "infinity".to_owned()],
-        (command, _) => words(command)?,
+        (command, _) => {
+            let words = words(command)?;
+            is_there(&words)?;
+            words
+        }
     };
     Ok(written::command(&words, ""))
 }
@@ -109,6 +113,12 @@ fn definition(command: &[OsString], duration: Option<&str>) -> anyhow::Result<St
 /// The words of a command.
 pub fn words(command: &[OsString]) -> Result<Vec<String>, Usage> {
     command.iter().map(word).collect()
+}
+
+/// Whether there is such a program, before anything is done for it.
+pub fn is_there(command: &[String]) -> Result<(), perflab_prefetch::PrefetchError> {
+    let program = command.first().map(|first| perflab_prefetch::store::program(OsStr::new(first)));
+    program.transpose().map(drop)
 }
 
 fn word(word: &OsString) -> Result<String, Usage> {

@@ -1,5 +1,6 @@
 //! `perflab run STUDY`
 
+use std::process::Command;
 use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
 use perflab_model::study::Source;
 use perflab_model::{Manifest, Status, Study};
+use perflab_workload::run::ExecutionGuard;
 
 use crate::arguments;
 use crate::consume::{Enough, Progress, Recording, feed};
@@ -46,6 +48,9 @@ pub fn undo_leftovers(context: &Context) {
     let ended = perflab_workload::run::end_abandoned();
     if ended > 0 {
         stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
+    }
+    for path in super::laboratory::remove_half_made(context) {
+        stderr_line!("perflab: a perflab was killed; removed {}, which it left half-made", path.display());
     }
     for found in super::laboratory::leftovers(context) {
         if !found.undone.is_empty() {
@@ -153,6 +158,7 @@ pub fn carry_out(
     let mut progress = Progress::new(context.quiet);
     let mut enough = Enough::new(manifest, stop);
     let (sink, events) = channel();
+    let guard = guard();
     let (outcome, broken) = std::thread::scope(|scope| {
         let source = scope.spawn(|| {
             let sink = sink;
@@ -161,6 +167,7 @@ pub fn carry_out(
         let broken = feed(&events, &mut [&mut recording, &mut progress, &mut enough], stop);
         (source.join(), broken)
     });
+    drop(guard);
     let recorded = recording.finish();
     // What was cut off may have been a perflab with settings of its own.
     undo_leftovers(context);
@@ -174,6 +181,18 @@ pub fn carry_out(
     }
     let run = recorded?.ok_or(ConductError::NobodyListens)?;
     Ok((status, run))
+}
+
+/// Has what runs ended should this process be killed.
+fn guard() -> Option<ExecutionGuard> {
+    let command = std::env::current_exe().map(|own| {
+        let mut command = Command::new(own);
+        command.arg("execution-guard");
+        command
+    });
+    let started = command.and_then(ExecutionGuard::start);
+    let warn = |error| stderr_line!("warning: what runs would outlive perflab, were it killed: {error}");
+    started.map_err(warn).ok()
 }
 
 fn exit(context: &Context, status: Status, run: &RunDir) -> Exit {

@@ -85,6 +85,10 @@ fn shell(context: &Context, guest: &str) -> anyhow::Result<Exit> {
 }
 
 fn boot_one(context: &Context, wanted: &Boot) -> anyhow::Result<ExitCode> {
+    // A guest whose root is this host's has its programs; what a disk or a folder of its own holds is known there.
+    if wanted.root == "host" {
+        super::recording::is_there(&wanted.command)?;
+    }
     let machine = machine::described(wanted)?;
     let logs = Logs::new(context, wanted)?;
     let work = work(wanted, &machine);

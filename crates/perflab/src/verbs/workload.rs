@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use indexmap::IndexMap;
+use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::expression::Scope;
 use perflab_model::{Nanos, Problem, Value};
 use perflab_present::table::{Cell, Column, Grid};
@@ -123,9 +124,11 @@ fn try_once(context: &Context, definition: &Definition, parameters: &[String]) -
     let scope = Scope::new(facts.variables());
     let parameters = definition.resolve(&given(parameters)?, &scope).map_err(|found| wrong(&found))?;
     definition.ready().with_context(|| format!("workload {}", definition.name))?;
-    let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(tempfile::tempdir).transpose());
+    let boot = perflab_observe::boot_id(&context.root);
+    let made = || TemporaryFolder::make(&perflab_observe::own_directories::state(), &boot);
+    let [scratch, kept] = [(); 2].map(|()| definition.needs.scratch.then(made).transpose());
     let (scratch, kept) = (scratch?, kept?);
-    let path = |folder: &Option<tempfile::TempDir>| folder.as_ref().map(|folder| folder.path().to_owned());
+    let path = |folder: &Option<TemporaryFolder>| folder.as_ref().map(|folder| folder.path().to_owned());
     let host = HostPaths { perflab: std::env::current_exe()?, scratch: path(&scratch), kept: path(&kept) };
     let invocation = definition.invocation(&parameters, &scope, &host)?;
     let finished = perflab_workload::run(&invocation, &[], Nanos(600_000_000_000), &AtomicBool::new(false))?;

@@ -210,10 +210,157 @@ fn undo_ends_the_workload_of_a_killed_run() {
     let mut child =
         laboratory.command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| mark.exists());
+    // Nobody else is left to end it.
+    children(&child, "execution-guard").into_iter().for_each(|guard| {
+        rustix::process::kill_process(guard, Signal::KILL).unwrap();
+    });
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     let told = laboratory.run(&["undo"]);
     assert!(told.err.contains("processes of killed runs"), "{}", told.err);
+}
+
+/// Processes that this one started, with this word in their command line.
+fn children(parent: &std::process::Child, word: &str) -> Vec<rustix::process::Pid> {
+    let numbers = fs::read_to_string(format!("/proc/{0}/task/{0}/children", parent.id()));
+    let threads = fs::read_dir(format!("/proc/{}/task", parent.id())).unwrap().flatten();
+    let all = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let all: String = all.chain(numbers).collect::<Vec<_>>().join(" ");
+    let mut found: Vec<i32> = all.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    found.sort_unstable();
+    found.dedup();
+    let has_word =
+        |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(word));
+    found.into_iter().filter(has_word).filter_map(rustix::process::Pid::from_raw).collect()
+}
+
+#[test]
+fn what_runs_ends_with_a_perflab_that_is_killed() {
+    let laboratory = Laboratory::new();
+    let pids = laboratory.path("pids");
+    // One in a session of its own, one whose parent is gone, and the workload itself.
+    let script = format!(
+        "setsid sh -c 'echo $$ >> {0}; exec sleep 600' & (sh -c 'echo $$ >> {0}; exec sleep 600' &); \
+         echo $$ >> {0}; exec sleep 600",
+        pids.display()
+    );
+    laboratory.workload("long", "", &script);
+    let study = laboratory.study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
+    let mut child =
+        laboratory.command(&["run", &study]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = || fs::read_to_string(&pids).unwrap_or_default();
+    wait_for(|| begun().lines().count() == 3);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let lives = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    };
+    wait_for(|| begun().lines().all(|pid| !lives(pid)));
+}
+
+#[test]
+fn a_stopped_perflab_gives_no_wrong_time() {
+    let laboratory = Laboratory::new();
+    let mark = laboratory.path("begun");
+    laboratory.workload("short", "", &format!("touch {}; sleep 0.3; echo speed 1", mark.display()));
+    let study = laboratory.study(
+        "short.toml",
+        "run = { iterations = 1, warmup = 0 }\nmonitors = { loadavg = \"50ms\" }\n[workload.short]",
+    );
+    let mut command = laboratory.command(&["run", &study]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| mark.exists());
+    signal(&child, Signal::STOP);
+    std::thread::sleep(Duration::from_millis(2500));
+    signal(&child, Signal::CONT);
+    let ended = crate::laboratory::said(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let shown = laboratory.good(&["show", "--iterations", "--format", "csv"]).out;
+    assert!(shown.contains("perflab was stopped"), "{shown}");
+    let samples = laboratory.only_run().join("journal.jsonl");
+    let journal = fs::read_to_string(samples).unwrap_or_default();
+    assert!(!journal.contains("\"sample\""), "{journal}");
+}
+
+#[test]
+fn what_a_killed_import_left_is_removed_and_named() {
+    let laboratory = Laboratory::new();
+    let runs = laboratory.path("archive/runs");
+    let (dead, living) = (runs.join(".half-perflab-dead"), runs.join(".half-perflab-living"));
+    for half in [&dead, &living] {
+        fs::create_dir_all(half).unwrap();
+        fs::write(half.join("lock"), "").unwrap();
+    }
+    let lock = File::open(living.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let told = laboratory.good(&["undo"]).err;
+    assert!(told.contains(dead.to_str().unwrap()) && !told.contains("living"), "{told}");
+    assert!(!dead.exists() && living.exists());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_one_error() {
+    let laboratory = Laboratory::new();
+    for words in [
+        &["flame", "record"][..],
+        &["slab", "record"],
+        &["io", "record"],
+        &["trace", "run"],
+        &["trace", "attach", "--operation", "x"],
+        &["startup", "--caches", "warm"],
+        &["prefetch", "learn"],
+        &["vm", "boot", "--kernel", "debian-cloud"],
+    ] {
+        let told = laboratory.run(&[words, &["--", "perflab-nosuch"]].concat());
+        assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
+        assert!(
+            told.err.starts_with("error: there is no program `perflab-nosuch`"),
+            "{words:?}: {}",
+            told.err
+        );
+    }
+    assert!(laboratory.run(&["flame", "record", "--", "slep", "1"]).err.contains("did you mean `sleep`?"));
+    assert!(!laboratory.path("archive").exists());
+}
+
+#[test]
+fn a_kernel_that_was_not_fetched_is_said_to_be_so() {
+    let laboratory = Laboratory::new();
+    let mut command = laboratory.command(&["vm", "boot", "--kernel", "debian-cloud", "--", "true"]);
+    let told =
+        crate::laboratory::said(command.env("PERFLAB_CACHE", laboratory.path("cache")).output().unwrap());
+    assert_eq!(told.code, Some(3), "{}", told.err);
+    assert!(told.err.contains("is not here yet: `perflab kernel fetch debian-cloud`"), "{}", told.err);
+}
+
+#[test]
+fn settings_under_a_read_only_sys_are_refused_before_anything_is_done_root() {
+    let name = "settings_under_a_read_only_sys_are_refused_before_anything_is_done_root";
+    if !is_root() {
+        return skip(name, "mounting needs root");
+    }
+    let laboratory = Laboratory::new();
+    let begun = laboratory.path("begun");
+    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.study(
+        "s.toml",
+        "run = { iterations = 1, warmup = 0 }\n[workload.marks]\n[factor.pages]\nkind = \"file\"\n\
+         key = \"/sys/kernel/mm/transparent_hugepage/defrag\"\nlevels = [\"never\", \"always\"]",
+    );
+    let mounted = "mount --bind /sys /sys && mount -o remount,bind,ro /sys && exec \"$@\"";
+    for words in [&["study", "check", &study][..], &["run", &study]] {
+        let command = laboratory.command(words);
+        let mut shut = std::process::Command::new("unshare");
+        shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
+        shut.arg(command.get_program()).args(command.get_args());
+        shut.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let told = crate::laboratory::said(shut.current_dir(laboratory.home.path()).output().unwrap());
+        assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
+        assert!(told.err.contains("factor `pages`") && told.err.contains("is read-only"), "{}", told.err);
+    }
+    assert!(!begun.exists());
+    assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
 }
 
 #[test]

@@ -17,8 +17,7 @@ pub const MARK: &str = "PERFLAB_ITERATION";
 /// A mark that no other execution has: `PID-STARTTIME-NANOS-COUNT`, of this perflab.
 pub(super) fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
-    let started = Process::read(own).map_or(0, |process| process.started);
+    let (own, started) = (std::process::id(), own_start());
     format!("{own}-{started}-{}-{}", now().0, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -34,8 +33,20 @@ pub fn end_predecessors() -> usize {
     end(|pid, started| pid == own && is_living(pid, started))
 }
 
-fn is_living(pid: i32, started: u64) -> bool {
-    Process::read(pid).is_some_and(|owner| owner.started == started)
+/// Ends what executions of one perflab that is dead have left behind.
+pub(super) fn end_executions_of(pid: i32, started: u64) -> usize {
+    end(|owner, since| owner == pid && since == started && !is_living(pid, started))
+}
+
+/// When this process started, in ticks after boot.
+pub(super) fn own_start() -> u64 {
+    let own = i32::try_from(std::process::id()).unwrap_or_default();
+    Process::read(own).map_or(0, |process| process.started)
+}
+
+/// One that nobody has reaped yet is dead, too.
+pub(super) fn is_living(pid: i32, started: u64) -> bool {
+    Process::read(pid).is_some_and(|owner| owner.started == started && owner.alive)
 }
 
 /// Ends the processes of executions whose perflab, by pid and start, is one to choose; how many.

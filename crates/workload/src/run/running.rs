@@ -12,13 +12,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use super::descendants::{Family, new_mark};
-use super::{Captured, Ending, Finished, MARK, now};
+use super::{Absence, Captured, Ending, Finished, MARK, now};
 use crate::{Invocation, WorkloadError};
 
 /// How long a workload may take to end after SIGTERM.
 const GRACE: Nanos = Nanos(500_000_000);
 /// How often the stop flag and the limit are looked at.
 const TICK: Nanos = Nanos(100_000_000);
+/// Who sleeps that much longer than was asked for was stopped, or got no processor.
+const ABSENCE: Nanos = Nanos(1_000_000_000);
 /// The same where the kernel has no pidfd to wake us (before 5.3).
 const SHORT_TICK: Nanos = Nanos(2_000_000);
 
@@ -32,6 +34,11 @@ pub(super) struct Running {
     stderr: Pipe<ChildStderr>,
     start: Nanos,
     end: Option<Nanos>,
+    /// when we last knew that we ran
+    awake: Nanos,
+    /// how long we have been away since the look before
+    away: Option<Nanos>,
+    absence: Option<Absence>,
 }
 
 /// A pipe and what came out of it; closed at its end.
@@ -92,6 +99,9 @@ impl Running {
             child,
             start,
             end: None,
+            awake: now(),
+            away: None,
+            absence: None,
         })
     }
 
@@ -145,6 +155,7 @@ impl Running {
             start: self.start,
             end: self.end.unwrap_or_else(now),
             left_behind: if stopped.is_some() { 0 } else { left_behind },
+            absence: self.absence,
         }
     }
 
@@ -165,7 +176,18 @@ impl Running {
         let status = waitid(WaitId::Pid(self.pid), options);
         let status = status.map_err(|errno| self.refused("wait for it", errno.into()))?;
         self.end = status.map(|_| now());
+        self.note_absence();
         Ok(self.end.is_some())
+    }
+
+    /// Keeps the longest absence; one that hid the end is worth more than any.
+    fn note_absence(&mut self) {
+        let Some(length) = self.away.take() else { return };
+        let absence = Absence { length, hid_the_end: self.end.is_some() };
+        let weight = |absence: &Absence| (absence.hid_the_end, absence.length);
+        if self.absence.as_ref().is_none_or(|known| weight(known) < weight(&absence)) {
+            self.absence = Some(absence);
+        }
     }
 
     /// Sleeps until it prints or ends, at most for a tick, and reads what was printed. Whether
@@ -173,6 +195,10 @@ impl Running {
     fn step(&mut self, left: Nanos) -> Result<bool, WorkloadError> {
         let tick = if self.exit.is_some() { TICK } else { SHORT_TICK };
         let ready = self.readable(left.min(tick));
+        let woken = now();
+        self.away = Some(Nanos(woken.since(self.awake).0.saturating_sub(left.min(tick).0)));
+        self.away = self.away.filter(|away| *away > ABSENCE);
+        self.awake = woken;
         let [out, err] = ready.map_err(|errno| self.refused("read its output", errno.into()))?;
         if out {
             self.stdout.read();

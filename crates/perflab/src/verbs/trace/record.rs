@@ -18,6 +18,7 @@ pub fn record(context: &Context, wanted: &trace::Run) -> anyhow::Result<Exit> {
     if let Some(first) = words.first_mut().filter(|first| *first == "perflab") {
         *first = std::env::current_exe().context("cannot find perflab's own binary")?.display().to_string();
     }
+    recording::is_there(&words)?;
     let title = recording::quoted(&format!("Operations of `{}`", words.join(" ")));
     let written = Written {
         verb: "trace run",
