@@ -84,7 +84,9 @@ pub enum PrefetchError {
         kind: String,
     },
     /// The program is not there.
-    #[error("there is no program `{program}`, neither here nor in PATH: name its whole path, or install it{hint}")]
+    #[error(
+        "there is no program `{program}`, neither here nor in PATH: name its whole path, or install it{hint}"
+    )]
     NoProgram {
         /// as it was asked for
         program: String,

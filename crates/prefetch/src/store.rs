@@ -202,7 +202,9 @@ const WITH_VALUE: [&str; 7] = ["-W", "-X", "-I", "-O", "-o", "--rcfile", "--init
 /// # Errors
 /// [`PrefetchError::NoProgram`].
 pub fn name_trace(command: &[OsString]) -> Result<PathBuf, PrefetchError> {
-    let (word, rest) = command.split_first().ok_or_else(|| PrefetchError::NoProgram(String::new()))?;
+    let (word, rest) = command
+        .split_first()
+        .ok_or_else(|| PrefetchError::NoProgram { program: String::new(), hint: String::new() })?;
     let program = program(word)?;
     let interpreter = interpreter(Path::new(word)).or_else(|| interpreter(&program));
     Ok(interpreter.and_then(|interpreter| script(&interpreter, rest)).unwrap_or(program))
