@@ -6,6 +6,7 @@ mod common;
 mod edited;
 mod noise;
 mod overall;
+mod twins;
 
 use self::edited::EditedCases;
 use crate::comparison::{COMPARISON_FORMAT, Comparison};
@@ -82,7 +83,11 @@ fn finish(
         diagnose(table, &index, options.default_margin);
     }
     let (mut drafts, from_rows) = drafts(&index, &ours, &theirs, options)?;
+    if options.merge_twins {
+        twins::merge(&mut drafts);
+    }
     let families = settle(&mut drafts, options);
+    warnings.extend(families.too_many_rows.clone());
     warnings.extend(overall::of_tables(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);
     warnings.extend(cell_warnings(&index, &ours, &theirs));
@@ -97,7 +102,7 @@ fn finish(
         by: None,
         confidence: options.confidence,
         runs: index.runs,
-        notes: notes(&drafts, families, options),
+        notes: notes(&drafts, &families, options),
         rows: drafts.into_iter().map(|draft| draft.row).collect(),
         warnings,
         facts: Vec::new(),
@@ -114,7 +119,7 @@ fn cell_warnings(index: &Index, ours: &Table, theirs: &[Table]) -> Vec<Warning> 
 }
 
 /// How the numbers came about.
-fn notes(drafts: &[Draft], families: Families, options: &Options) -> Vec<String> {
+fn notes(drafts: &[Draft], families: &Families, options: &Options) -> Vec<String> {
     let percent = |fraction: f64| (fraction * 1000.0).round() / 10.0;
     let uses =
         |paired: bool| drafts.iter().any(|d| d.row.method.is_some_and(|m| m.paired == paired && !m.by_means));

@@ -80,6 +80,9 @@ pub struct Row {
     pub candidate_name: String,
     /// The metric's name.
     pub metric: String,
+    /// Other metrics with the very same values, which have no rows of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<String>,
     /// Unit of its values.
     pub unit: Unit,
     /// Which way is good.
@@ -197,7 +200,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper limit.
     pub high: f64,
-    /// The level that it really has, at least what was asked for.
+    /// The level that it really has, at least the comparison's `confidence`, which was asked for.
+    #[serde(rename = "coverage")]
     pub level: f64,
 }
 

@@ -5,22 +5,61 @@
 use perflab_stats::benjamini_hochberg;
 
 use crate::Options;
+use crate::comparison::{Level, Verdict};
+use crate::flag::Flag;
 use crate::judge::judge;
 use crate::needed::Planner;
 use crate::rows::Draft;
+use crate::warning::Warning;
 
-/// Sizes of the two families.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Sizes of the two families, and what is to be said of the one that decides.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Families {
     pub(crate) primary: usize,
     pub(crate) explanatory: usize,
+    pub(crate) too_many_rows: Option<Warning>,
 }
 
 /// Adjusts the p-values of each family and judges its rows.
 pub(crate) fn settle(drafts: &mut [Draft], options: &Options) -> Families {
     let primary = settle_family(drafts, true, options);
     let explanatory = settle_family(drafts, false, options);
-    Families { primary, explanatory }
+    let (decides, size) = if primary > 0 { (true, primary) } else { (false, explanatory) };
+    let members: Vec<&Draft> =
+        drafts.iter().filter(|draft| draft.row.primary == decides && draft.row.p.is_some()).collect();
+    Families { primary, explanatory, too_many_rows: too_many_rows(&members, size, options) }
+}
+
+/// Whether there are so many rows that none of them could be significant alone, whatever it measured.
+fn too_many_rows(members: &[&Draft], size: usize, options: &Options) -> Option<Warning> {
+    let decided =
+        |draft: &&&Draft| draft.row.verdict != Verdict::Unclear || draft.row.flags.contains(&Flag::Changed);
+    let is_judged =
+        |draft: &&&Draft| !draft.constant && draft.row.change.is_some_and(|change| change.interval.is_some());
+    // Rows that show no change are the same without q.
+    let changed = |draft: &&&Draft| decided(draft) && draft.row.verdict != Verdict::Same;
+    if members.iter().any(|draft| changed(&draft)) {
+        return None;
+    }
+    let methods = members
+        .iter()
+        .filter(is_judged)
+        .filter_map(|draft| draft.row.method)
+        .filter(|method| !method.by_means);
+    let most = methods.max_by_key(|method| method.baseline.min(method.candidate))?;
+    let repetitions = most.baseline.min(most.candidate);
+    let needed = Planner::new(size, options).fewest_in_family(most.paired);
+    let noun = match (most.level, most.paired) {
+        (Level::Boot, _) => "boots",
+        (Level::Iteration, true) => "blocks",
+        (Level::Iteration, false) => "iterations",
+    };
+    (repetitions < needed).then(|| Warning::TooManyRows {
+        rows: size,
+        repetitions,
+        needed,
+        noun: noun.into(),
+    })
 }
 
 fn settle_family(drafts: &mut [Draft], primary: bool, options: &Options) -> usize {

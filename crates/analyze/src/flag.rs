@@ -34,6 +34,8 @@ pub enum Flag {
     Gaps,
     /// no larger than what this machine shows where nothing changed
     Noise,
+    /// the change is that of pairs, and the medians alone would show another
+    Paired,
 }
 
 impl Flag {
@@ -55,6 +57,7 @@ impl Flag {
             Flag::Environment => 'e',
             Flag::Gaps => 'c',
             Flag::Noise => 'a',
+            Flag::Paired => 'p',
         }
     }
 
@@ -79,6 +82,9 @@ impl Flag {
             Flag::Sequential => "one side was measured after the other",
             Flag::Environment => "the environment differs",
             Flag::Gaps => "a monitor has gaps",
+            Flag::Paired => {
+                "the change is that of pairs (iterations of one block, or boots), not of the two medians, which scatter more"
+            }
             Flag::Noise => "no larger than what this machine shows where nothing changed (`perflab aa`)",
         }
     }

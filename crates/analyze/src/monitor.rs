@@ -20,6 +20,19 @@ pub struct Summarised {
     pub left_out: usize,
 }
 
+/// Columns that the kernel itself averages, each with how long: over iterations that are shorter they are not independent of
+/// one another, and as many of them as one likes are one value.
+const AVERAGES: &[(&str, &[(&str, u64)])] = &[
+    ("pressure", &[("avg10", 10), ("avg60", 60), ("avg300", 300)]),
+    ("loadavg", &[("load_1", 60), ("load_5", 300), ("load_15", 900)]),
+];
+
+/// The columns of a monitor that the kernel averages, each with the time over which it does.
+pub fn averages(monitor: &str) -> impl Iterator<Item = (&'static str, Nanos)> {
+    let found = AVERAGES.iter().find(|(name, _)| *name == monitor).map_or(&[][..], |(_, columns)| columns);
+    found.iter().map(|(column, seconds)| (*column, Nanos(seconds * 1_000_000_000)))
+}
+
 /// The rows of one key (a CPU, a device): indexes, ascending in time.
 type Keyed = BTreeMap<String, Vec<usize>>;
 
@@ -40,7 +53,12 @@ pub fn summarise(record: &RunRecord, series: &Series) -> Summarised {
         let known = !untimed.contains(&(iteration.start, iteration.end));
         for (key, rows) in keyed.iter().filter(|_| known) {
             let inside = within(rows, series, (iteration.start, iteration.end));
-            let values = series.schema.columns.iter().zip(&series.columns);
+            let lasts = iteration.end.since(iteration.start);
+            let is_smeared = |column: &Column| {
+                averages(&series.schema.monitor).any(|(name, over)| name == column.name && lasts < over)
+            };
+            let values =
+                series.schema.columns.iter().zip(&series.columns).filter(|(column, _)| !is_smeared(column));
             samples.extend(values.filter_map(|(column, data)| {
                 let (value, unit) = summary(column, data, inside, &series.at)?;
                 let metric =

@@ -69,7 +69,7 @@ impl Planner {
     }
 
     /// The fewest repetitions with which a lone change of the family can be significant at all.
-    fn fewest_in_family(&self, paired: bool) -> usize {
+    pub(crate) fn fewest_in_family(&self, paired: bool) -> usize {
         let alpha = (1.0 - self.confidence) / self.family.max(1) as f64;
         let least = |n: usize| if paired { 2.0 * 0.5_f64.powf(n as f64) } else { smallest_p(n, n) };
         (2..MOST_FOR_FAMILY).find(|n| least(*n) < alpha).unwrap_or(MOST_FOR_FAMILY)

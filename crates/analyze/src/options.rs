@@ -23,6 +23,8 @@ pub struct Options {
     pub across: bool,
     /// Whether runs of which nobody knows the boot are of boots of their own: the user says so.
     pub boots_differ: bool,
+    /// Whether explanatory metrics with the very same values are one row: counters that the kernel keeps twice.
+    pub merge_twins: bool,
     /// What this machine showed where nothing changed, if it was measured.
     pub noise: Option<NoiseCard>,
 }
@@ -37,6 +39,7 @@ impl Default for Options {
             baseline: None,
             across: false,
             boots_differ: false,
+            merge_twins: false,
             noise: None,
         }
     }

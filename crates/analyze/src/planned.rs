@@ -158,9 +158,15 @@ fn collect_leaves(key: &str, value: &Json, found: &mut BTreeMap<String, String>)
         Json::Object(table) => {
             table.iter().for_each(|(name, value)| collect_leaves(&format!("{key}.{name}"), value, found));
         }
-        Json::String(text) => drop(found.insert(key.into(), text.clone())),
+        Json::String(text) => drop(found.insert(key.into(), readable(text))),
         other => drop(found.insert(key.into(), other.to_string())),
     }
+}
+
+/// A time as people read it: studies are stored with nanoseconds.
+fn readable(text: &str) -> String {
+    let nanos = text.strip_suffix("ns").and_then(|number| number.parse().ok());
+    nanos.map_or_else(|| text.to_owned(), |nanos| perflab_model::Nanos(nanos).to_string())
 }
 
 fn changed<T: PartialEq + ToString>(

@@ -8,7 +8,7 @@ use perflab_stats::{StatsError, median};
 
 use crate::at_once;
 use crate::blocks::Units;
-use crate::comparison::{Row, Summary, Verdict};
+use crate::comparison::{Row, Scale, Summary, Verdict};
 use crate::estimate::estimate;
 use crate::flag::Flag;
 use crate::seen::{Cell, Index, MetricKey, Subject, Table};
@@ -152,6 +152,7 @@ impl Spot<'_> {
             point: self.what.point.clone(),
             candidate_name: self.candidate.0.name.clone(),
             metric: String::from(&self.metric.name),
+            twins: Vec::new(),
             unit: self.metric.unit.clone(),
             direction: any.direction,
             primary: any.primary,
@@ -208,6 +209,7 @@ impl Spot<'_> {
         draft.constant = constant(baseline, candidate);
         draft.row.flags.extend(units.one_boot.then_some(Flag::OneBoot));
         draft.row.flags.extend(units.unknown_boot.then_some(Flag::UnknownBoot));
+        draft.row.flags.extend((units.paired && medians_disagree(&draft.row)).then_some(Flag::Paired));
         let is_enough = found.change.interval.is_some() || draft.constant;
         draft.row.flags.extend((!is_enough).then_some(Flag::Few));
         Ok((!is_enough).then(|| self.too_few(&units)))
@@ -226,6 +228,15 @@ impl Spot<'_> {
     fn error(&self, source: StatsError) -> AnalyzeError {
         AnalyzeError::Statistic { subject: self.name.into(), metric: String::from(&self.metric.name), source }
     }
+}
+
+/// Whether who divides the medians gets a change that differs from the row's by more than matters.
+fn medians_disagree(row: &Row) -> bool {
+    let (Some(change), Some(ours), Some(theirs)) = (row.change, &row.baseline, &row.candidate) else {
+        return false;
+    };
+    let is_ratio = change.scale == Scale::Ratio && ours.median > 0.0;
+    is_ratio && (theirs.median / ours.median - 1.0 - change.value).abs() > row.margin
 }
 
 /// Whether both sides are one and the same number throughout, often enough to be no accident.

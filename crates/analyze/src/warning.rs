@@ -97,6 +97,17 @@ pub enum Warning {
         /// What was compared.
         level: Level,
     },
+    /// So many rows that none could be significant alone.
+    TooManyRows {
+        /// Rows that are judged together.
+        rows: usize,
+        /// Repetitions of those that have most.
+        repetitions: usize,
+        /// The fewest with which a lone change could be told.
+        needed: usize,
+        /// What is repeated: blocks, iterations or boots.
+        noun: String,
+    },
     /// A change could not be computed.
     NotComputed {
         /// The candidate.
@@ -232,6 +243,7 @@ impl Warning {
             Warning::OneBoot { .. } => Flag::OneBoot,
             Warning::UnknownBoot { .. } => Flag::UnknownBoot,
             Warning::TooFew { .. } | Warning::NotComputed { .. } => Flag::Few,
+            Warning::TooManyRows { .. } => return None,
             Warning::NotInterleaved { .. } | Warning::SequentialOrder { .. } => Flag::Sequential,
             Warning::Drift { .. } => Flag::Drift,
             Warning::Modes { .. } => Flag::Modes,
@@ -258,6 +270,7 @@ impl Warning {
             Warning::OneBoot { .. } => ("one-boot", "repeat both sides over several boots (5 or more each): the luck of one boot looks like a change", "different boots, and too few of them for a verdict"),
             Warning::UnknownBoot { .. } => ("unknown-boot", "if each run is of a boot of its own, say so with --boots-differ; else the luck of a boot may look like a change", "iterations only: whether these imports are of one boot is not known"),
             Warning::TooFew { level: Level::Boot, .. } => ("too-few-boots", "repeat over more boots, 5 or more a side: iterations within a boot do not replace them", "too few boots for an interval"),
+            Warning::TooManyRows { .. } => ("too-many-rows", "repeat it so often, or choose with --metric the rows that the question is about", "too few repetitions for so many rows"),
             Warning::NotComputed { .. } => ("not-computed", "look at the values in `--format json`: they are too large or too many for the statistic", "changes that could not be computed"),
             Warning::TooFew { .. } => ("too-few", "raise `iterations` in the study to 10 or more", "too few values for an interval"),
             Warning::NotInterleaved { .. } => ("not-interleaved", "make the difference a factor of one study, so that perflab interleaves its levels: drift of the machine looks like a change", "one side was measured after the other"),
@@ -296,6 +309,9 @@ impl Warning {
             Warning::TooFew { place, baseline, candidate, level } => {
                 let noun = if *level == Level::Boot { "boots" } else { "iterations" };
                 format!("{place}: {baseline} against {candidate} {noun}")
+            }
+            Warning::TooManyRows { rows, repetitions, needed, noun } => {
+                format!("{repetitions} {noun} cannot decide among {rows} rows: {needed} can")
             }
             Warning::NotComputed { place, reason } => format!("{place}: {reason}"),
             Warning::SequentialOrder { run } => format!("run {run}"),

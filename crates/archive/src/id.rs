@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use jiff::Timestamp;
 use ulid::{Generator, Ulid};
 
-/// The shortest prefix that is ever shown: shorter ones are hard to recognise again.
-const SHORTEST: usize = 4;
+/// The shortest prefix that is ever shown, the time of the run's making to the millisecond: what is shown once is shown
+/// everywhere, and goes on naming the run while others are made.
+pub(crate) const SHORTEST: usize = 10;
 
 static GENERATOR: Mutex<Generator> = Mutex::new(Generator::new());
 
@@ -32,7 +33,7 @@ pub fn made_at(id: &str) -> Option<Timestamp> {
     Timestamp::from_millisecond(i64::try_from(milliseconds).ok()?).ok()
 }
 
-/// The shortest prefix of each id that no other id of the list shares, at least four characters long.
+/// The shortest prefix of each id that no other id of the list shares, at least as long as its time.
 ///
 /// `ids` must be sorted; the result stands in the same order.
 pub fn shortest_prefixes(ids: &[String]) -> Vec<String> {
@@ -63,8 +64,8 @@ mod tests {
 
     #[test]
     fn prefixes_are_as_short_as_they_can_be_and_unique() {
-        let ids = ["01AAAA", "01AABC", "01ZZZZ"].map(String::from);
-        assert_eq!(shortest_prefixes(&ids), ["01AAA", "01AAB", "01ZZ"]);
-        assert_eq!(shortest_prefixes(&ids[..1]), ["01AA"]);
+        let ids = ["01AAAAAAAAAAAA", "01AAAAAAAAABCA", "01ZZZZZZZZZZZZ"].map(String::from);
+        assert_eq!(shortest_prefixes(&ids), ["01AAAAAAAAAA", "01AAAAAAAAAB", "01ZZZZZZZZ"]);
+        assert_eq!(shortest_prefixes(&ids[..1]), ["01AAAAAAAA"]);
     }
 }

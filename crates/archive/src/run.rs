@@ -16,9 +16,6 @@ use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, SAMPLES, series_file};
 use crate::{ArchiveError, io, iterations, lock, manifest, outputs, samples, series, stacks, traces};
 
-/// As much of a run's id as is shown of a run outside of any archive: its time.
-const OUTSIDE: usize = 10;
-
 /// One run on disk.
 #[derive(Debug, Clone)]
 pub struct RunDir {
@@ -36,7 +33,7 @@ impl RunDir {
     /// A `run.json` that is missing, damaged, or newer than this program.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         let id = manifest::head(path)?.id;
-        let short = id.chars().take(OUTSIDE).collect();
+        let short = id.chars().take(crate::id::SHORTEST).collect();
         Ok(RunDir { path: path.into(), id, short, _unpacked: None })
     }
 

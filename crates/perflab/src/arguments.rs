@@ -14,7 +14,7 @@ pub mod vm;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use perflab_model::study::DiskModel;
 
 use crate::output_path::OutputPath;
@@ -40,12 +40,81 @@ Runs are named by the shortest unique beginning of their id, by their label, by 
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
 or the run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what
-they were, 7 nothing could be judged (guard, --fail-if).";
+they were, 7 nothing could be judged (guard, aa, --fail-if).";
+
+/// Options of every verb that mean nothing to some, whose help leaves them out; they are accepted everywhere. A verb stands for
+/// those below it.
+const MEANINGLESS: &[(&str, &[&str])] = &[
+    ("archive", &["study", "workload", "monitor", "vm", "kernel", "prefetch", "check", "undo"]),
+    (
+        "workloads",
+        &[
+            "compare",
+            "report",
+            "history",
+            "guard",
+            "plan",
+            "list",
+            "show",
+            "diff",
+            "prune",
+            "export",
+            "import",
+            "monitor",
+            "vm",
+            "kernel",
+            "prefetch",
+            "check",
+            "undo",
+            "slab",
+            "trace",
+            "io",
+            "startup",
+            "flame record",
+            "flame import",
+            "flame show",
+            "flame html",
+            "flame svg",
+            "flame export",
+        ],
+    ),
+    ("format", &["vm boot", "vm shell", "vm stop", "flame svg", "trace plot"]),
+];
+
+impl Arguments {
+    /// The command line as clap knows it, with help that shows of the options of every verb what means something to it.
+    pub fn shown() -> clap::Command {
+        let all = Arguments::command();
+        let options: Vec<clap::Arg> =
+            all.get_arguments().filter(|one| one.is_global_set()).cloned().collect();
+        MEANINGLESS.iter().fold(all, |all, (name, verbs)| {
+            let option = options.iter().find(|option| option.get_id() == name);
+            verbs.iter().fold(all, |all, verb| match option {
+                Some(option) => hidden_in(all, &verb.split(' ').collect::<Vec<_>>(), option),
+                None => all,
+            })
+        })
+    }
+
+    /// What the user typed.
+    pub fn read() -> Result<Self, clap::Error> {
+        let matches = Arguments::shown().try_get_matches()?;
+        Arguments::from_arg_matches(&matches)
+    }
+}
+
+/// The command with a hidden copy of an option of every verb in one of them, which is handed down in its place.
+fn hidden_in(command: clap::Command, path: &[&str], option: &clap::Arg) -> clap::Command {
+    match path.split_first() {
+        Some((verb, rest)) => command.mut_subcommand(verb, |verb| hidden_in(verb, rest, option)),
+        None => command.arg(option.clone().hide(true)),
+    }
+}
 
 /// Options of every verb.
 #[derive(Debug, Args)]
 pub struct Global {
-    /// Directory that holds the runs
+    /// Directory that holds the runs (default: ./perflab-archive)
     #[arg(
         long,
         global = true,
@@ -58,8 +127,15 @@ pub struct Global {
     /// Directory with further workload definitions (may be repeated)
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub workloads: Vec<PathBuf>,
-    /// How tables are printed
-    #[arg(long, global = true, value_enum, default_value_t = FormatName::Table, help_heading = "Everywhere")]
+    /// How results are printed: table (for people), json (every number), csv, markdown
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = FormatName::Table,
+        hide_possible_values = true,
+        help_heading = "Everywhere"
+    )]
     pub format: FormatName,
     /// Say nothing on stderr but warnings and errors
     #[arg(short, long, global = true, help_heading = "Everywhere")]

@@ -2,8 +2,12 @@
 
 use std::io::{self, IsTerminal};
 
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use perflab_model::{Problem, Problems};
+
+use crate::arguments::Arguments;
 
 /// Whether the error is only that nobody reads our output any more (`perflab list | head`).
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -71,7 +75,8 @@ fn report(problems: &Problems, problem: &Problem) -> Report {
 }
 
 /// Prints help or a version where that was asked for, else what is wrong with the command line.
-pub fn print_usage(asked: &clap::Error) -> std::process::ExitCode {
+pub fn print_usage(asked: &mut clap::Error) -> std::process::ExitCode {
+    suggest_verb(asked);
     let code = u8::try_from(asked.exit_code()).unwrap_or(2);
     match asked.print() {
         Err(error) if !asked.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
@@ -80,6 +85,23 @@ pub fn print_usage(asked: &clap::Error) -> std::process::ExitCode {
         }
         // Said to nobody: stderr is broken, or its reader has enough.
         _ => code.into(),
+    }
+}
+
+/// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
+fn suggest_verb(asked: &mut clap::Error) {
+    let Some(ContextValue::String(wanted)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
+        return;
+    };
+    let all = Arguments::command();
+    let mut verb = &all;
+    for word in std::env::args().skip(1).take_while(|word| *word != wanted) {
+        verb = verb.find_subcommand(word).unwrap_or(verb);
+    }
+    let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
+    match perflab_model::nearest::nearest(&wanted, shown) {
+        Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
+        None => drop(asked.remove(ContextKind::SuggestedSubcommand)),
     }
 }
 

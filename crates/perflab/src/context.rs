@@ -88,6 +88,30 @@ impl Context {
         Ok(stdout.flush()?)
     }
 
+    /// Prints one value that is the whole answer, such as a path: bare for people, an object of one key as JSON.
+    pub fn answer(&self, key: &str, value: &str) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => self.document(&serde_json::Map::from_iter([(key.to_owned(), value.into())])),
+            _ => self.write(value),
+        }
+    }
+
+    /// Prints a value as the one JSON document of a verb.
+    pub fn document(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
+        self.write(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// Says in words what a table said before it: below the table for people, on stderr where programs read the table.
+    pub fn conclude(&self, sentence: &str) -> anyhow::Result<()> {
+        match self.format {
+            Format::Table | Format::Markdown => self.write(sentence),
+            Format::Json | Format::Csv => {
+                self.say(sentence);
+                Ok(())
+            }
+        }
+    }
+
     /// Says something on stderr, unless `--quiet`.
     pub fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {

@@ -22,8 +22,6 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Arguments, Verb};
 use context::Context;
 use exit::Exit;
@@ -36,9 +34,9 @@ fn main() -> ExitCode {
     if let Some(place) = perflab_conduct::init::agents_place() {
         return verbs::agent::in_guest(&place);
     }
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
-        Err(asked) => return complain::print_usage(&asked),
+        Err(mut asked) => return complain::print_usage(&mut asked),
     };
     let done = match &arguments.verb {
         Verb::Load(wanted) => return verbs::workload::load(wanted),

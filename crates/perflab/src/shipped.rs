@@ -45,12 +45,14 @@ pub fn find(name: &str) -> anyhow::Result<Source> {
     match STUDIES.iter().find(|study| study.name == name) {
         Some(study) => Ok(Source::new(study.name, study.text)),
         None => {
-            let known = perflab_model::nearest::hint(name, STUDIES.iter().map(|study| study.name));
-            Err(Usage::new(
-                format!("there is no study file `{name}`, nor a shipped study of that name"),
-                known,
-            )
-            .into())
+            let message = format!("there is no study file `{name}`, nor a shipped study of that name");
+            let hint = match name.ends_with(".toml") || name.contains('/') {
+                true => format!(
+                    "`perflab study new {name}` writes one to begin with, `perflab study list` names those that are shipped"
+                ),
+                false => perflab_model::nearest::hint(name, STUDIES.iter().map(|study| study.name)),
+            };
+            Err(Usage::new(message, hint).into())
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use perflab_model::Problems;
+use perflab_model::nearest;
 use perflab_model::study::Source;
 
 use crate::Definition;
@@ -82,6 +83,15 @@ impl Catalogue {
     /// The definition of that name.
     pub fn get(&self, name: &str) -> Option<&Definition> {
         self.definitions.get(name)
+    }
+
+    /// What to do about a name that is not here: the nearest one, or all, and where others come from.
+    pub fn hint(&self, name: &str) -> String {
+        let hint = nearest::hint(name, self.names());
+        match nearest::nearest(name, self.names()) {
+            Some(_) => hint,
+            None => format!("{hint}; `--workloads DIR` adds a folder of definitions"),
+        }
     }
 
     /// All names, sorted.

@@ -41,7 +41,7 @@ pub enum Steps {
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// No package for this system and no source.
-    #[error("workload `{workload}` has no packages for this system ({found}); see {homepage}")]
+    #[error("workload `{workload}` has no packages for this system ({found}); {homepage}")]
     NoWay {
         /// the workload
         workload: String,
@@ -101,7 +101,7 @@ pub fn plan(definition: &Definition) -> Result<Steps, InstallError> {
         None => Err(InstallError::NoWay {
             workload: definition.name.clone(),
             found: manager.map_or_else(|| "no known package manager".into(), |manager| manager.to_string()),
-            homepage: definition.homepage.clone(),
+            homepage: see_homepage(definition),
         }),
     }
 }
@@ -135,7 +135,14 @@ pub(crate) fn hint(definition: &Definition) -> String {
         }
         Ok(Steps::Source { .. }) => general,
         Ok(Steps::Nothing) => "its definition says nothing about installing it".into(),
-        Err(_) => format!("see {}", definition.homepage),
+        Err(_) => see_homepage(definition),
+    }
+}
+
+fn see_homepage(definition: &Definition) -> String {
+    match &definition.homepage {
+        Some(homepage) => format!("see {homepage}"),
+        None => "its definition names no homepage either".into(),
     }
 }
 

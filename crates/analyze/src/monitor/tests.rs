@@ -44,6 +44,25 @@ fn iterations_that_were_hardly_watched_are_left_out() {
     assert_eq!(summarise(&record, &series(25)).left_out, 0);
 }
 
+/// What the kernel averages over ten seconds says nothing of an iteration of half a second.
+#[test]
+fn averages_of_the_kernel_are_no_samples_of_shorter_iterations() {
+    let mut record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 1).run(|_| Some(1.0));
+    let mut pressure = series(25);
+    pressure.schema.monitor = "pressure".into();
+    pressure.schema.columns[2].name = "avg10".into();
+    let names = |record: &RunRecord| -> Vec<String> {
+        let found = summarise(record, &pressure).record.samples;
+        found.iter().map(|sample| String::from(&sample.metric)).collect()
+    };
+    assert_eq!(names(&record), ["reads device=sda", "reads device=sdb"]);
+    let mut long = pressure.clone();
+    long.at = long.at.iter().map(|at| Nanos(at.0 * 10)).collect();
+    long.schema.interval = Nanos(1_000_000_000);
+    (record.iterations[0].start, record.iterations[0].end) = (Nanos(10_000_000_000), Nanos(21_000_000_000));
+    assert_eq!(summarise(&record, &long).record.samples.len(), 4);
+}
+
 #[test]
 fn readings_are_single_values_of_the_workload() {
     let record = crate::build::Lab::new("01JD").with(|lab| lab.iterations = 1).run(|_| Some(1.0));

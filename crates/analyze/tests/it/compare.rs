@@ -595,3 +595,68 @@ fn a_change_within_the_machines_own_noise_is_flagged_and_an_old_card_is_told() {
     assert!(!quiet.rows[0].flags.contains(&Flag::Noise));
     assert!(quiet.warnings.iter().any(|warning| warning.to_string().contains("40 days old")));
 }
+
+/// A run of so many explanatory metrics over eight blocks of two levels.
+fn counters(count: usize, value: impl Fn(&str, &str, u32) -> f64) -> Side {
+    let names: Vec<&'static str> = (0..count).map(|at| &*format!("m{at:03}").leak()).collect();
+    let lab = Lab::new("r").with(|lab| {
+        lab.factors = vec![("pages", vec!["small", "huge"])];
+        lab.iterations = 8;
+        lab.metrics = names.iter().map(|name| explanatory(name, "1", Direction::Neither)).collect();
+    });
+    side("r", vec![lab.run(|spot| Some(value(spot.metric, spot.level("pages"), spot.iteration)))])
+}
+
+/// A number that looks drawn, the same for the same arguments.
+fn drawn(metric: &str, level: &str, iteration: u32) -> f64 {
+    let seed = metric
+        .bytes()
+        .chain(level.bytes())
+        .fold(u64::from(iteration), |sum, byte| sum * 31 + u64::from(byte));
+    Noise(seed).around(100.0, 0.05)
+}
+
+#[test]
+fn more_rows_than_the_blocks_can_decide_are_said_to_be() {
+    let found = compare_by_factor(&counters(100, drawn), "pages", &Options::default()).unwrap();
+    let warning = found.warnings.iter().find(|warning| warning.kind() == "too-many-rows").unwrap();
+    assert_eq!(warning.detail(), "8 blocks cannot decide among 100 rows: 12 can");
+    let few = compare_by_factor(&counters(5, drawn), "pages", &Options::default()).unwrap();
+    assert!(!has(&few, "too-many-rows"));
+}
+
+#[test]
+fn one_number_under_two_names_is_one_row_where_that_is_wanted() {
+    let value = |metric: &str, level: &str, iteration: u32| match metric {
+        "m000" | "m002" => drawn("twin", level, iteration),
+        "m001" => drawn(metric, level, iteration),
+        _ => 0.0,
+    };
+    let all = compare_by_factor(&counters(5, value), "pages", &Options::default()).unwrap();
+    assert_eq!(all.rows.len(), 5);
+    let options = Options { merge_twins: true, ..Options::default() };
+    let found = compare_by_factor(&counters(5, value), "pages", &options).unwrap();
+    let names: Vec<(&str, usize)> =
+        found.rows.iter().map(|row| (row.metric.as_str(), row.twins.len())).collect();
+    // What never moves is not one thing.
+    assert_eq!(names, [("m000", 1), ("m001", 0), ("m003", 0), ("m004", 0)]);
+    assert_eq!(found.rows[0].twins, ["m002"]);
+}
+
+/// Blocks drift far apart while the pairs in them do not: the medians say another change than the pairs.
+#[test]
+fn a_paired_change_that_the_medians_contradict_is_marked() {
+    let base = [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0];
+    let ratio = [1.0, 1.0, 1.0, 0.5, 0.5, 1.0, 1.0, 1.0];
+    let value = |_: &str, level: &str, iteration: u32| {
+        let at = iteration as usize;
+        base[at] * if level == "huge" { ratio[at] } else { 1.0 }
+    };
+    let found = compare_by_factor(&counters(1, value), "pages", &Options::default()).unwrap();
+    assert!(only(&found).flags.contains(&Flag::Paired), "{:?}", only(&found));
+    let alike = |_: &str, level: &str, iteration: u32| {
+        base[iteration as usize] * if level == "huge" { 0.9 } else { 1.0 }
+    };
+    let found = compare_by_factor(&counters(1, alike), "pages", &Options::default()).unwrap();
+    assert!(!only(&found).flags.contains(&Flag::Paired));
+}

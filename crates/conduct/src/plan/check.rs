@@ -63,8 +63,10 @@ fn workloads(study: &Study, catalogue: &Catalogue, found: &mut Vec<Problem>) {
             } else {
                 format!("workload.{name}")
             };
-            let hint = nearest::hint(wanted, catalogue.names());
-            found.push(Problem::new(key, format!("the catalogue has no workload `{wanted}`")).hint(hint));
+            found.push(
+                Problem::new(key, format!("the catalogue has no workload `{wanted}`"))
+                    .hint(catalogue.hint(wanted)),
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ impl Source {
 
     /// Reads and checks the study, as far as the text alone can tell.
     pub fn read(&self) -> Result<Study, Problems> {
-        let study: Study = self.parse()?;
+        let study: Study = self.parse_with(&["title", "workload"])?;
         let list = check::problems(&study);
         if list.is_empty() { Ok(study) } else { Err(self.problems(list)) }
     }
@@ -33,7 +33,27 @@ impl Source {
     /// Reads any table from the text, as its types allow: for files of other rooms, which check
     /// their values themselves and report through [`Source::problems`].
     pub fn parse<T: serde::de::DeserializeOwned>(&self) -> Result<T, Problems> {
-        toml::from_str(&self.text).map_err(|error| self.problems(vec![self.refused(&error)]))
+        self.parse_with(&[])
+    }
+
+    /// The same for a type that must have these keys: all that are missing are told at once.
+    pub fn parse_with<T: serde::de::DeserializeOwned>(&self, required: &[&str]) -> Result<T, Problems> {
+        toml::from_str(&self.text).map_err(|error| {
+            let missing = if error.message().starts_with("missing field") {
+                self.missing(required)
+            } else {
+                Vec::new()
+            };
+            self.problems(if missing.is_empty() { vec![self.refused(&error)] } else { missing })
+        })
+    }
+
+    /// The keys of the whole file that are not there.
+    fn missing(&self, required: &[&str]) -> Vec<Problem> {
+        let Ok(table) = DeTable::parse(&self.text) else { return Vec::new() };
+        let is_there = |key: &str| table.get_ref().keys().any(|known| known.get_ref().as_ref() == key);
+        let problem = |key: &&str| Problem::new("", format!("the key `{key}` is missing"));
+        required.iter().filter(|key| !is_there(key)).map(problem).collect()
     }
 
     /// Puts problems that know their key in their places.
@@ -72,7 +92,13 @@ impl Source {
                 let hint = nearest::hint(name, known.iter().copied());
                 Problem::new(key, format!("{kind} `{name}` is not known here")).hint(hint)
             }
-            None => Problem::new(key, plain(message)),
+            None => {
+                let problem = Problem::new(key.clone(), plain(message));
+                match bare_number(message) {
+                    Some(number) => problem.hint(format!("write `{}`", as_quantity(&key, number))),
+                    None => problem,
+                }
+            }
         };
         problem.at(error.span())
     }
@@ -93,11 +119,35 @@ fn plain(message: &str) -> String {
         ("expected u64", "expected a whole number, 0 or more"),
         ("expected i64", "expected a whole number"),
         ("expected f64", "expected a number"),
+        ("expected a string", "expected a text"),
         ("expected a map", "expected a table"),
         ("expected a sequence", "expected a list"),
         ("data did not match any variant of untagged enum Value", "expected a text, a number or a boolean"),
     ];
     types.iter().fold(message.replace('\n', ": "), |text, (rust, plain)| text.replace(rust, plain))
+}
+
+/// The number that stands where a text is wanted.
+fn bare_number(message: &str) -> Option<&str> {
+    let (found, wanted) = message.split_once("`, expected ")?;
+    let (kind, number) = found.split_once('`')?;
+    let is_number = ["invalid type: integer ", "invalid type: floating point "].contains(&kind);
+    (is_number && wanted.starts_with("a string")).then_some(number)
+}
+
+/// A number with the unit that it most likely lacks.
+fn as_quantity(key: &str, number: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let is_size = ["size", "memory", "disk"].contains(&name);
+    let is_time = key.starts_with("monitors.")
+        || ["time-limit", "total-time-limit", "quiet", "lost-after"].contains(&name);
+    match () {
+        () if name == "margin" => format!("{name} = \"{number}%\""),
+        () if is_time && key.starts_with("monitors.") => format!("{name} = \"{number}ms\""),
+        () if is_time => format!("{name} = \"{number}s\""),
+        () if is_size => format!("{name} = \"{number}MiB\""),
+        () => format!("{name} = \"{number}\""),
+    }
 }
 
 /// serde's "unknown field `x`, expected one of `a`, `b`", taken apart: (kind, x, [a, b]).

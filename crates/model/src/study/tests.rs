@@ -57,6 +57,27 @@ fn a_wrong_type_is_named_with_its_place() {
 }
 
 #[test]
+fn a_number_without_its_unit_is_shown_with_one() {
+    let text = GOOD.replace("\"2%\"", "2");
+    let said = complaint(&text);
+    assert!(
+        said.ends_with(
+            "`metric.faults.margin`: invalid type: integer `2`, expected a text; write `margin = \"2%\"`"
+        ),
+        "{said}"
+    );
+    let said = complaint(&GOOD.replace("vmstat = \"100ms\"", "vmstat = 100"));
+    assert!(said.ends_with("expected a text; write `vmstat = \"100ms\"`"), "{said}");
+}
+
+#[test]
+fn all_that_an_empty_study_lacks_is_told_at_once() {
+    let problems = Source::new("s.toml", "").read().unwrap_err();
+    let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(said, ["the key `title` is missing", "the key `workload` is missing"]);
+}
+
+#[test]
 fn a_level_twice_is_refused() {
     let text = GOOD.replace("\"huge\"", "\"ordinary\"");
     let said = complaint(&text);

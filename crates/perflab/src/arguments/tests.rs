@@ -1,4 +1,4 @@
-use clap::{Command, CommandFactory as _};
+use clap::Command;
 
 /// What clap gives text beside options at most, on any terminal: longer lines are broken wherever they are.
 const WIDTH: usize = 100;
@@ -15,6 +15,26 @@ fn too_wide(command: &Command, found: &mut Vec<String>) {
 #[test]
 fn what_help_explains_fits_into_its_lines() {
     let mut found = Vec::new();
-    too_wide(&super::Arguments::command(), &mut found);
+    too_wide(&super::Arguments::shown(), &mut found);
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// clap looks for slips of its user in debug builds when it is asked.
+#[test]
+fn the_command_line_is_whole_and_options_that_are_not_shown_are_accepted() {
+    let mut all = super::Arguments::shown();
+    all.build();
+    let parsed = super::Arguments::shown().try_get_matches_from([
+        "perflab",
+        "check",
+        "--archive",
+        "a",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(parsed.unwrap().get_one::<std::path::PathBuf>("archive"), Some(&"a".into()));
+    let check = all.find_subcommand("check").unwrap().clone().render_long_help().to_string();
+    assert!(!check.contains("--archive") && check.contains("--format"), "{check}");
+    let shell = all.find_subcommand("vm").unwrap().find_subcommand("shell").unwrap().clone();
+    assert!(!shell.clone().render_long_help().to_string().contains("--format"));
 }

@@ -38,6 +38,12 @@ pub fn run(context: &Context, wanted: &history::Aa) -> anyhow::Result<Exit> {
     let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
     let (card, without) = NoiseCard::of(&comparison, manifest);
     without.iter().for_each(|reason| stderr_line!("without a card: {reason}"));
+    if card.rows.is_empty() {
+        stderr_line!(
+            "perflab: no noise card: no metric has an interval; 6 iterations a side are the fewest, 20 (the default) are better"
+        );
+        return Ok(Exit::NothingJudged);
+    }
     store(context, &card)?;
     print(context, &card)?;
     Ok(Exit::Fine)

@@ -21,7 +21,8 @@ pub fn run(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<Exi
     if let [first, second] = &wanted.by[..] {
         return two_factors(context, wanted, [first, second]);
     }
-    let (comparison, sides) = comparison(context, wanted)?;
+    let (mut comparison, sides) = comparison(context, wanted)?;
+    comparison.notes.extend(wanted.monitor.as_deref().and_then(|name| monitor::left_out(name, &comparison)));
     context.write(&text(context, wanted, &comparison, &statistics)?)?;
     if wanted.style == StyleName::Perflab && wanted.monitor.is_none() {
         evenness(&sides).iter().for_each(|line| context.say(line));
@@ -251,6 +252,8 @@ fn options(wanted: &arguments::Compare) -> Result<Options, Usage> {
         confidence: confidence(&wanted.confidence)?,
         across: wanted.across,
         boots_differ: wanted.boots_differ,
+        // Other tools' tables have a line for each column.
+        merge_twins: wanted.monitor.is_some() && wanted.style == StyleName::Perflab,
         default_margin: percent("--margin", &wanted.margin)?,
         metrics: wanted.metric.clone(),
         workloads: wanted.workload.clone(),

@@ -45,7 +45,7 @@ fn portable(context: &Context, run: &RunDir, file: Option<&OutputPath>) -> anyho
         None => PathBuf::from(format!("{}.perflab", run.id())),
     };
     export_run(run, &file)?;
-    context.write(&file.display().to_string())?;
+    context.answer("file", &file.display().to_string())?;
     Ok(Exit::Fine)
 }
 

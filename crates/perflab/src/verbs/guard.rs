@@ -19,7 +19,7 @@ pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit>
     let found = history(&records(&runs), &options)?;
     let judged = guard(&found, &options)?;
     if context.format == Format::Json {
-        context.write(&serde_json::to_string_pretty(&judged)?)?;
+        context.document(&judged)?;
     } else {
         context.print(&guard_grid(&found, &judged))?;
         judged.notes.iter().for_each(|note| context.say(format!("note: {note}")));

@@ -88,7 +88,7 @@ pub fn options(of: &arguments::Of) -> Result<Options, Usage> {
 /// A single series run by run, several by their steps.
 fn print(context: &Context, found: &History) -> anyhow::Result<()> {
     if context.format == Format::Json {
-        return context.write(&serde_json::to_string_pretty(found)?);
+        return context.document(found);
     }
     match &found.series[..] {
         [one] => context.print(&runs_grid(found, one))?,

@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use perflab_archive::import::{Imported, Kind, Options, import_several};
 use perflab_archive::{Took, import as import_portable, is_portable};
 use perflab_model::Bytes;
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
 
 use crate::arguments;
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub fn run(context: &Context, wanted: &arguments::Import) -> anyhow::Result<Exit
     let foreign = wanted.kind.is_some() || wanted.label.is_some();
     if !foreign && is_portable(&wanted.path) {
         let run = import_portable(&context.archive()?, &wanted.path)?;
-        context.write(run.id())?;
+        context.answer("run", run.id())?;
         return Ok(Exit::Fine);
     }
     self::foreign(context, wanted)
@@ -82,7 +82,11 @@ fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
     all.iter().for_each(|imported| warn(context, imported));
     if context.quiet {
         // What a script goes on with.
-        return all.iter().try_for_each(|imported| context.write(imported.run.id()));
+        let ids: Vec<&str> = all.iter().map(|imported| imported.run.id()).collect();
+        return match context.format {
+            Format::Json => context.document(&ids),
+            _ => ids.iter().try_for_each(|id| context.write(id)),
+        };
     }
     if !all.is_empty() {
         context.print(&table(all))?;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use perflab_conduct::kernel::{Kernel, Recipes, Source};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
+use serde_json::json;
 
 use crate::arguments::vm::{self, KernelVerb};
 use crate::context::Context;
@@ -33,10 +34,10 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn show(context: &Context, name: &str) -> anyhow::Result<Exit> {
+    let recipes = Recipes::shipped()?;
     let kernel = if Path::new(name).is_file() {
         Some(Kernel::open(Path::new(name), None)?)
     } else {
-        let recipes = Recipes::shipped()?;
         let recipe = recipes.get(name)?;
         context.say(format!("{}: {}\n{}", recipe.name, recipe.title, recipe.about.trim()));
         let how = match &recipe.source {
@@ -46,6 +47,18 @@ fn show(context: &Context, name: &str) -> anyhow::Result<Exit> {
         context.say(how);
         recipe.kept()
     };
+    if context.format == Format::Json {
+        let recipe = recipes.get(name).ok();
+        return context
+            .document(&json!({
+                "kernel": name,
+                "title": recipe.map(|recipe| &recipe.title),
+                "release": kernel.as_ref().map(|kernel| &kernel.release),
+                "image": kernel.as_ref().map(|kernel| &kernel.image),
+                "modules": kernel.as_ref().and_then(|kernel| kernel.modules.as_ref()),
+            }))
+            .map(|()| Exit::Fine);
+    }
     let Some(kernel) = kernel else {
         context.say("it is not here yet");
         return Ok(Exit::Fine);
@@ -69,7 +82,7 @@ fn make(context: &Context, name: &str, asked: &str) -> anyhow::Result<Exit> {
         return Err(Usage::new(what, format!("run `perflab kernel {verb} {name}`")).into());
     }
     let kernel = recipe.make(&mut |line| context.say(line))?;
-    context.write(&kernel.image.display().to_string())?;
+    context.answer("image", &kernel.image.display().to_string())?;
     context.say(format!("`perflab vm boot --kernel {name} -- uname -r` boots it"));
     Ok(Exit::Fine)
 }

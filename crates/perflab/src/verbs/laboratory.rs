@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use perflab_conduct::emulated::sweep;
 use perflab_conduct::settings::{Recovered, recover};
 use perflab_model::{Facts, Value};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
+use serde_json::json;
 
 use crate::arguments;
 use crate::context::Context;
@@ -48,6 +49,11 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     let found = leftovers(context);
     if found.is_empty() && ended == 0 && half_made.is_empty() {
         context.say("no run left a setting behind");
+    }
+    if context.format == Format::Json {
+        let of = |run: &Recovered| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
+        let runs: Vec<_> = found.iter().map(of).collect();
+        context.document(&json!({ "ended": ended, "runs": runs }))?;
     }
     let mut failed = false;
     for run in found {

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_archive::RunDir;
 use perflab_present::report::{ReportInput, RunInput, render};
-use perflab_present::table::{Format, render_all};
+use perflab_present::table::render_all;
 
 use crate::arguments;
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Re
     }
     let starts = side.runs.first().map(super::startup::conclusions).unwrap_or_default();
     for line in super::trace::conclusions(context, run)?.into_iter().chain(starts) {
-        tell(context, &line)?;
+        context.conclude(&line)?;
     }
     context.say(format!("run: {} in {}", run.short(), context.archive_path().display()));
     if !no_report {
@@ -48,17 +48,6 @@ pub fn after_run(context: &Context, run: &RunDir, no_report: bool) -> anyhow::Re
         context.say(format!("report: {path}"));
     }
     Ok(())
-}
-
-/// A sentence about a run: beside a table on stdout; where a tool reads that, on stderr.
-pub fn tell(context: &Context, line: &str) -> anyhow::Result<()> {
-    match context.format {
-        Format::Table => context.write(line),
-        _ => {
-            context.say(line);
-            Ok(())
-        }
-    }
 }
 
 /// Where a page about a run goes that nobody said a place for.
@@ -74,7 +63,7 @@ pub fn say_written(context: &Context, what: &str, path: &OutputPath) -> anyhow::
         OutputPath::Stdout => Ok(()),
         OutputPath::File(path) => {
             context.say(format!("{what}:"));
-            context.write(&path.display().to_string())
+            context.answer("file", &path.display().to_string())
         }
     }
 }

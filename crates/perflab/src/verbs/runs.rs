@@ -25,7 +25,8 @@ pub fn list(context: &Context) -> anyhow::Result<Exit> {
             }
         };
         let size = Cell::shown(Bytes(entry.bytes).to_string(), entry.bytes);
-        grid.add([entry.short.as_str().into(), label, title, begun, status, iterations, size]);
+        let run = Cell::shown(entry.short.as_str(), entry.id.as_str());
+        grid.add([run, label, title, begun, status, iterations, size]);
     }
     context.print(&grid)?;
     if !archive.exists() {
@@ -42,7 +43,7 @@ fn told(summary: &Summary) -> [Cell; 5] {
     [
         summary.label.as_deref().map_or_else(Cell::missing, Cell::from),
         summary.title.as_str().into(),
-        date(summary.begun).as_str().into(),
+        Cell::shown(date(summary.begun), summary.begun.to_string()),
         summary.status.to_string().as_str().into(),
         Cell::shown(done, summary.iterations),
     ]

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use perflab_archive::RunDir;
 use perflab_model::series::Gap;
 use perflab_model::{Case, Iteration, Manifest, Nanos, Outcome, RunRecord};
-use perflab_present::table::{Cell, Column, Grid, targets};
+use perflab_present::table::{Cell, Column, Format, Grid, targets};
 
 use super::runs::date;
 use crate::arguments;
@@ -146,12 +146,10 @@ fn said(outcome: &Outcome) -> String {
 }
 
 fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
-    let mut any = false;
+    let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
     for name in ["stdout", "stderr"] {
         if let Some(text) = run.output(Some(slot), name)? {
-            context.say(format!("--- {name} of iteration {slot}"));
-            context.write(&text)?;
-            any = true;
+            found.insert(name, (format!("--- {name} of iteration {slot}"), text));
         }
     }
     // What made it fail may stand on a console: a panic, or a program that was killed.
@@ -159,12 +157,19 @@ fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
     if run.record()?.iterations.iter().any(mine)
         && let Some(text) = run.output(None, "agent")?
     {
-        context.say("--- what targets said beside their streams: errors, consoles");
-        context.write(&text)?;
-        any = true;
+        found
+            .insert("targets", ("--- what targets said beside their streams: errors, consoles".into(), text));
     }
-    if !any {
+    if found.is_empty() {
         context.say(format!("iteration {slot} printed nothing, or is not of this run"));
+    }
+    if context.format == Format::Json {
+        let texts: IndexMap<&str, &String> = found.iter().map(|(name, (_, text))| (*name, text)).collect();
+        return context.document(&texts);
+    }
+    for (headline, text) in found.values() {
+        context.say(headline);
+        context.write(text)?;
     }
     Ok(())
 }

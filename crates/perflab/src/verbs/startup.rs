@@ -50,7 +50,7 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
     let (status, found) = written.carry_out(context, |_| ())?;
     let side = Side { name: found.short().to_owned(), runs: vec![found.record()?] };
     for line in answers(&side)? {
-        super::report::tell(context, &line)?;
+        context.conclude(&line)?;
     }
     super::report::after_run(context, &found, true)?;
     let factors = factors(wanted);

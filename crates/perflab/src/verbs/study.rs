@@ -2,7 +2,8 @@
 
 use perflab_conduct::{Choices, plan};
 use perflab_model::{Case, Plan, Study};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
+use serde_json::json;
 
 use crate::arguments::{self, StudyVerb};
 use crate::context::Context;
@@ -16,7 +17,7 @@ pub fn run(context: &Context, wanted: &arguments::Study) -> anyhow::Result<Exit>
         StudyVerb::Check { study } => check(context, study)?,
         StudyVerb::Expand { study, set, seed } => expand(context, study, set, *seed)?,
         StudyVerb::Schema => {
-            context.write(&serde_json::to_string_pretty(&perflab_model::study::json_schema())?)?;
+            context.document(&perflab_model::study::json_schema())?;
         }
         StudyVerb::New { file } => new(context, file)?,
         StudyVerb::List => list(context)?,
@@ -31,6 +32,10 @@ fn check(context: &Context, name: &str) -> anyhow::Result<()> {
     super::run::check_settings(context, &source, &study)?;
     super::run::say_warnings(&source, &study);
     let (cases, slots) = (plan.cases.len(), plan.slots.len());
+    if context.format == Format::Json {
+        let found = json!({ "study": name, "title": study.title, "cases": cases, "iterations": slots });
+        return context.document(&found);
+    }
     context
         .say(format!("{name}: good: \"{}\", {cases} cases, {slots} iterations with warm-ups", study.title));
     Ok(())
@@ -87,6 +92,9 @@ fn new(context: &Context, file: &OutputPath) -> anyhow::Result<()> {
     file.write_new(|out| Ok(out.write_all(shipped::STARTER.as_bytes())?))?;
     if *file != OutputPath::Stdout {
         context.say(format!("{file}: edit it, then `perflab study check {file}`"));
+        if context.format == Format::Json {
+            context.answer("file", &file.to_string())?;
+        }
     }
     Ok(())
 }

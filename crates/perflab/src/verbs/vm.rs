@@ -122,7 +122,7 @@ fn carry_out(
 ) -> anyhow::Result<ExitCode> {
     if wanted.stay {
         let note = guest.leave(logs.keep(context))?;
-        context.write(&note.id)?;
+        context.answer("guest", &note.id)?;
         context.say(format!(
             "`perflab vm shell {0}` opens a shell in it, `perflab vm stop {0}` ends it",
             note.id

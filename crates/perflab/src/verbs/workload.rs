@@ -8,8 +8,9 @@ use indexmap::IndexMap;
 use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::expression::Scope;
 use perflab_model::{Nanos, Problem, Value};
-use perflab_present::table::{Cell, Column, Grid};
+use perflab_present::table::{Cell, Column, Format, Grid};
 use perflab_workload::{Definition, Finished, HostPaths, Parameter, install};
+use serde_json::json;
 
 use crate::arguments::{self, WorkloadVerb};
 use crate::context::Context;
@@ -34,8 +35,7 @@ fn find(context: &Context, name: &str) -> anyhow::Result<Definition> {
     let catalogue = context.catalogue()?;
     let found = catalogue.get(name).cloned();
     found.ok_or_else(|| {
-        let hint = perflab_model::nearest::hint(name, catalogue.names());
-        Usage::new(format!("the catalogue has no workload `{name}`"), hint).into()
+        Usage::new(format!("the catalogue has no workload `{name}`"), catalogue.hint(name)).into()
     })
 }
 
@@ -54,10 +54,30 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
 fn show(context: &Context, definition: &Definition) -> anyhow::Result<Exit> {
     context.say(format!("{}: {}", definition.name, definition.title));
     context.say(&definition.measures);
-    context.say(format!("{}, {}", definition.homepage, definition.licence));
+    let whence: Vec<&str> =
+        definition.homepage.iter().chain(&definition.licence).map(String::as_str).collect();
+    if !whence.is_empty() {
+        context.say(whence.join(", "));
+    }
     context.say(format!("run as: {}", argv(definition)));
-    context.print(&parameters(definition))?;
-    context.print(&metrics(definition))?;
+    let (parameters, metrics) = (parameters(definition), metrics(definition));
+    match context.format {
+        // One document, or one table of which each line says what it is about.
+        Format::Json => context.document(&json!({
+            "workload": definition.name,
+            "title": definition.title,
+            "measures": definition.measures,
+            "homepage": definition.homepage,
+            "licence": definition.licence,
+            "argv": argv(definition),
+            "parameters": parameters.records(),
+            "metrics": metrics.records(),
+        }))?,
+        _ => {
+            context.print(&parameters)?;
+            context.print(&metrics)?;
+        }
+    }
     Ok(Exit::Fine)
 }
 
@@ -102,13 +122,20 @@ fn metrics(definition: &Definition) -> Grid {
 }
 
 fn install_one(context: &Context, definition: &Definition, apply: bool) -> anyhow::Result<Exit> {
-    if definition.ready().is_ok() {
+    let is_ready = definition.ready().is_ok();
+    let steps = if is_ready { install::Steps::Nothing } else { install::plan(definition)? };
+    if context.format == Format::Json {
+        let steps = install::show(&steps);
+        context.document(&json!({ "workload": definition.name, "ready": is_ready, "steps": steps }))?;
+    }
+    if is_ready {
         context.say(format!("{} is ready", definition.name));
         return Ok(Exit::Fine);
     }
-    let steps = install::plan(definition)?;
-    for step in install::show(&steps) {
-        context.write(&step)?;
+    if context.format != Format::Json {
+        for step in install::show(&steps) {
+            context.write(&step)?;
+        }
     }
     if apply {
         install::apply(&steps, &mut |line| context.say(line))?;
@@ -160,7 +187,7 @@ fn wrong(found: &[Problem]) -> Usage {
 fn measured(context: &Context, definition: &Definition, finished: &Finished) -> anyhow::Result<Exit> {
     let (stdout, stderr) = (finished.stdout.text(), finished.stderr.text());
     if let Some(failure) = finished.failure() {
-        context.write(&stdout)?;
+        context.conclude(&stdout)?;
         stderr_line!("{stderr}error: {} {failure}", definition.name);
         return Ok(Exit::WorkloadFailed);
     }

@@ -45,6 +45,19 @@ fn fold(found: &[&Warning]) -> Option<Folded> {
     Some(Folded { headline: format!("{}{count}", first.headline()), details, advice: first.advice() })
 }
 
+/// Stands for a space at which no line is broken.
+const GLUE: char = '\u{a0}';
+
+/// The text with the spaces glued that must not become ends of lines.
+pub(super) fn glued(text: &str) -> String {
+    text.replace(" %", "\u{a0}%").replace("± ", "±\u{a0}")
+}
+
+/// The text with its spaces as they were.
+pub(super) fn unglued(text: &str) -> String {
+    text.replace(GLUE, " ")
+}
+
 /// Everything below the table, in lines no wider than `width`.
 pub(super) fn lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<String> {
     let mut lines = Vec::new();
@@ -72,12 +85,13 @@ pub(super) fn lines(comparisons: &[Comparison], width: usize, on: bool) -> Vec<S
 }
 
 /// A text broken between words into lines of at most `width` columns, the first after `first`, the others after
-/// `rest`. A word that is longer than a line stands alone and sticks out.
+/// `rest`; never between a number and its sign (`95 %`, `± 3`). A word that is longer than a line stands alone and sticks out.
 pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut is_fresh = true;
-    for word in text.split(' ') {
+    for word in glued(text).split(' ') {
+        let word = unglued(word);
         let grown = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
         if !is_fresh && grown > width {
             lines.push(std::mem::replace(&mut line, rest.to_owned()));
@@ -86,7 +100,7 @@ pub(super) fn wrapped(text: &str, width: usize, first: &str, rest: &str) -> Vec<
         if !is_fresh {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         is_fresh = false;
     }
     lines.push(line);

@@ -25,10 +25,7 @@ pub fn render(
     match format {
         Format::Table => Ok(tables(std::slice::from_ref(comparison), width, colour)),
         Format::Json => Ok(serde_json::to_string_pretty(comparison)? + "\n"),
-        Format::Csv => {
-            let titles = FIELDS.iter().map(|(title, _)| (*title).to_owned()).collect();
-            csv_rows::text(titles, comparison.rows.iter().map(csv_row))
-        }
+        Format::Csv => csv(std::slice::from_ref(comparison)),
         Format::Markdown => as_markdown(comparison),
     }
 }
@@ -47,7 +44,8 @@ pub fn render_all(
     match format {
         Format::Table => Ok(tables(comparisons, width, colour)),
         Format::Json => Ok(serde_json::to_string_pretty(comparisons)? + "\n"),
-        Format::Csv | Format::Markdown => {
+        Format::Csv => csv(comparisons),
+        Format::Markdown => {
             comparisons.iter().map(|comparison| render(comparison, format, width, colour)).collect()
         }
     }
@@ -124,7 +122,7 @@ fn as_markdown(comparison: &Comparison) -> Result<String, TableError> {
         let rows: Vec<&Row> = group.iter().collect();
         let subject = group.first().map_or(String::new(), |row| markdown::escaped(&row.subject));
         let table =
-            wide::grid(comparison, &rows, wide::Detail::Full).render(Format::Markdown, None, false)?;
+            wide::grid(comparison, &rows, wide::Needs::Beside).render(Format::Markdown, None, false)?;
         text += &format!("### {subject}\n\n{table}\n");
     }
     text += &format!("{}\n", tally(comparison));
@@ -142,42 +140,53 @@ fn as_markdown(comparison: &Comparison) -> Result<String, TableError> {
     Ok(text)
 }
 
-type Field = (&'static str, fn(&Row) -> String);
+/// One line of titles, then the rows of all comparisons: each says what is compared with what.
+fn csv(comparisons: &[Comparison]) -> Result<String, TableError> {
+    let titles = FIELDS.iter().map(|(title, _)| (*title).to_owned()).collect();
+    let rows = |of: &'_ Comparison| of.rows.iter().map(|row| csv_row(of, row)).collect::<Vec<_>>();
+    csv_rows::text(titles, comparisons.iter().flat_map(rows))
+}
+
+type Field = (&'static str, fn(&Comparison, &Row) -> String);
 
 /// The columns of CSV: one line declares one.
 #[rustfmt::skip]
 const FIELDS: &[Field] = &[
-    ("subject", |row| row.subject.clone()),
-    ("workload", |row| row.workload.clone()),
-    ("candidate_name", |row| row.candidate_name.clone()),
-    ("metric", |row| row.metric.clone()),
-    ("unit", |row| row.unit.to_string()),
-    ("direction", |row| row.direction.to_string()),
-    ("primary", |row| row.primary.to_string()),
-    ("baseline", |row| of_side(&row.baseline, |side| side.median)),
-    ("candidate", |row| of_side(&row.candidate, |side| side.median)),
-    ("scale", |row| text(row.change.map(|change| if change.scale == Scale::Ratio { "ratio" } else { "absolute" }))),
-    ("change", |row| text(row.change.map(|change| change.value))),
-    ("low", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.low))),
-    ("high", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
-    ("level", |row| text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
-    ("verdict", |row| row.verdict.word().into()),
-    ("p", |row| text(row.p)),
-    ("q", |row| text(row.q)),
-    ("margin", |row| row.margin.to_string()),
-    ("baseline_n", |row| of_side(&row.baseline, |side| side.n)),
-    ("baseline_boots", |row| of_side(&row.baseline, |side| side.boots)),
-    ("baseline_failed", |row| of_side(&row.baseline, |side| side.failed)),
-    ("candidate_n", |row| of_side(&row.candidate, |side| side.n)),
-    ("candidate_boots", |row| of_side(&row.candidate, |side| side.boots)),
-    ("candidate_failed", |row| of_side(&row.candidate, |side| side.failed)),
-    ("paired", |row| text(row.method.map(|method| method.paired))),
-    ("needed", |row| text(row.needed)),
-    ("flags", |row| row.flags.iter().map(|flag| flag.letter()).collect()),
+    ("subject", |_, row| row.subject.clone()),
+    ("workload", |_, row| row.workload.clone()),
+    ("factor", |of, _| text(of.by.as_ref())),
+    ("baseline_name", |of, _| of.baseline.clone()),
+    ("candidate_name", |_, row| row.candidate_name.clone()),
+    ("metric", |_, row| row.metric.clone()),
+    ("twins", |_, row| row.twins.join(" ")),
+    ("unit", |_, row| row.unit.to_string()),
+    ("direction", |_, row| row.direction.to_string()),
+    ("primary", |_, row| row.primary.to_string()),
+    ("baseline", |_, row| of_side(&row.baseline, |side| side.median)),
+    ("candidate", |_, row| of_side(&row.candidate, |side| side.median)),
+    ("scale", |_, row| text(row.change.map(|change| if change.scale == Scale::Ratio { "ratio" } else { "absolute" }))),
+    ("change", |_, row| text(row.change.map(|change| change.value))),
+    ("low", |_, row| text(row.change.and_then(|change| change.interval).map(|interval| interval.low))),
+    ("high", |_, row| text(row.change.and_then(|change| change.interval).map(|interval| interval.high))),
+    ("level", |of, row| text(row.change.and_then(|change| change.interval).map(|_| of.confidence))),
+    ("coverage", |_, row| text(row.change.and_then(|change| change.interval).map(|interval| interval.level))),
+    ("verdict", |_, row| row.verdict.word().into()),
+    ("p", |_, row| text(row.p)),
+    ("q", |_, row| text(row.q)),
+    ("margin", |_, row| row.margin.to_string()),
+    ("baseline_n", |_, row| of_side(&row.baseline, |side| side.n)),
+    ("baseline_boots", |_, row| of_side(&row.baseline, |side| side.boots)),
+    ("baseline_failed", |_, row| of_side(&row.baseline, |side| side.failed)),
+    ("candidate_n", |_, row| of_side(&row.candidate, |side| side.n)),
+    ("candidate_boots", |_, row| of_side(&row.candidate, |side| side.boots)),
+    ("candidate_failed", |_, row| of_side(&row.candidate, |side| side.failed)),
+    ("paired", |_, row| text(row.method.map(|method| method.paired))),
+    ("needed", |_, row| text(row.needed)),
+    ("flags", |_, row| row.flags.iter().map(|flag| flag.letter()).collect()),
 ];
 
-fn csv_row(row: &Row) -> Vec<String> {
-    FIELDS.iter().map(|(_, field)| field(row)).collect()
+fn csv_row(of: &Comparison, row: &Row) -> Vec<String> {
+    FIELDS.iter().map(|(_, field)| field(of, row)).collect()
 }
 
 fn text<T: ToString>(value: Option<T>) -> String {

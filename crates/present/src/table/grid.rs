@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use perflab_model::untrusted_text::{visible, visible_line};
 use serde_json::Value;
 
+use super::advice::{glued, unglued};
 use super::format::{Format, TableError};
 use super::{colour, csv_rows, markdown};
 
@@ -171,7 +172,7 @@ impl Grid {
             }
         }
         table.set_header(self.titles());
-        table.add_rows(self.rows.iter().map(|row| self.padded(row, Cell::line)));
+        table.add_rows(self.rows.iter().map(|row| self.padded(row, |cell| glued(&cell.line()))));
         for (column, declared) in table.column_iter_mut().zip(&self.columns) {
             column.set_padding((0, 2));
             column.set_cell_alignment(match declared.align {
@@ -179,7 +180,7 @@ impl Grid {
                 Align::Right => CellAlignment::Right,
             });
         }
-        table.lines().map(|line| line.trim_end().to_owned()).collect()
+        table.lines().map(|line| unglued(line.trim_end())).collect()
     }
 
     fn table(&self, width: Option<usize>, colour: bool) -> String {
@@ -190,14 +191,19 @@ impl Grid {
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
-    fn json(&self) -> Result<String, TableError> {
+    /// The rows for programs: each title with its cell's value.
+    #[must_use]
+    pub fn records(&self) -> Vec<IndexMap<String, Value>> {
         let keys = || self.columns.iter().map(|column| column.title.clone());
         let values = |row: &Vec<Cell>| {
             let cells = row.iter().map(|cell| cell.value.clone()).chain(std::iter::repeat(Value::Null));
             keys().zip(cells).collect::<IndexMap<String, Value>>()
         };
-        let rows: Vec<IndexMap<String, Value>> = self.rows.iter().map(values).collect();
-        Ok(serde_json::to_string_pretty(&rows)? + "\n")
+        self.rows.iter().map(values).collect()
+    }
+
+    fn json(&self) -> Result<String, TableError> {
+        Ok(serde_json::to_string_pretty(&self.records())? + "\n")
     }
 
     fn titles(&self) -> Vec<String> {

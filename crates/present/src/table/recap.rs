@@ -34,7 +34,7 @@ pub fn render_recap(recap: &Recap, format: Format, width: Option<usize>) -> Resu
 
 fn for_people(recap: &Recap) -> Grid {
     let columns = [Column::left("gain (above 1 is better)"), Column::left("metric")];
-    let sides = recap.candidates.iter().map(|name| Column::right(&short(name)));
+    let sides = recap.candidates.iter().map(|name| Column::right(&short(name, &recap.candidates)));
     let mut grid = Grid::new(columns.into_iter().chain(sides));
     for member in &recap.members {
         let names = [Cell::from(member.subject.as_str()), Cell::from(member.metric.as_str())];

@@ -6,7 +6,7 @@ use perflab_analyze::{Comparison, Row, Statistic};
 use super::format::{Format, TableError};
 use super::grid::{Cell, Column, Grid};
 use super::number::{ShownUnit, shown_unit, significant};
-use super::words::{Words, change_title, short};
+use super::words::{Words, change_title, short, sides};
 
 /// The comparison, two columns a statistic: baseline and candidate.
 ///
@@ -29,7 +29,8 @@ pub fn render_statistics(
 fn columns(comparison: &Comparison, chosen: &[Statistic]) -> Vec<Column> {
     let mut columns: Vec<Column> = ["case", "metric", "unit", "candidate"].map(Column::left).into();
     let pairs = chosen.iter().flat_map(|statistic| {
-        [short(&comparison.baseline), "candidate".into()].map(|side| format!("{statistic} {side}"))
+        [short(&comparison.baseline, &sides(comparison)), "candidate".into()]
+            .map(|side| format!("{statistic} {side}"))
     });
     columns.extend(pairs.map(|title| Column::right(&title)));
     columns.push(Column::right(&change_title(comparison)));

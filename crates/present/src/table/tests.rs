@@ -94,8 +94,60 @@ fn a_narrow_terminal_gets_cards() {
 }
 
 #[test]
-fn eighty_columns_get_a_table_without_q() {
+fn eighty_columns_get_everything() {
     insta::assert_snapshot!(text(&mixed(), Format::Table, Some(80)));
+}
+
+/// Every width shows q, repetitions and what would decide of every row.
+#[test]
+fn no_width_leaves_anything_out() {
+    for comparison in [mixed(), three_runs()] {
+        let count = |text: &str, what: &str| text.matches(what).count();
+        let needs = comparison.rows.iter().filter(|row| row.needed.is_some()).count();
+        for width in [40, 60, 79, 80, 81, 90, 100, 140] {
+            let text = text(&comparison, Format::Table, Some(width));
+            assert_eq!(count(&text, "needs ~"), needs, "{width}:\n{text}");
+            assert!(
+                count(&text, "×1") >= comparison.rows.len()
+                    && text.contains("n×boots") | text.contains(", n "),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_number_is_not_torn_from_its_sign() {
+    for width in 20..60 {
+        let lines = super::advice::wrapped(
+            "the 95 % interval lies inside ± 3 % of it, at 90 % or so",
+            width,
+            "",
+            "  ",
+        );
+        let torn = |line: &String| line.trim_start().starts_with('%') || line.ends_with('±');
+        assert!(!lines.iter().any(torn), "{lines:?}");
+    }
+}
+
+#[test]
+fn heads_of_long_names_keep_where_they_differ() {
+    let head = |names: [&str; 2]| {
+        let names = names.map(String::from);
+        [0, 1].map(|at| super::words::short(&names[at], &names))
+    };
+    assert_eq!(head(["a", "b"]), ["a", "b"]);
+    assert_eq!(
+        head(["head -c 3M /dev/zero | gzip -1", "head -c 3M /dev/zero | gzip -9"]),
+        ["…/dev/zero | gzip -1", "…/dev/zero | gzip -9"]
+    );
+    let [first, second] = head([
+        "head -c 3M /dev/zero | gzip -1 | wc -c | cat",
+        "head -c 3M /dev/zero | gzip -9 | wc -c | cat",
+    ]);
+    assert!(first != second && first.chars().count() <= 20 && second.contains("-9"), "{first} {second}");
+    let [first, second] = head(["another-machine-with-a-long-name", "a-machine-with-a-long-name-too"]);
+    assert_eq!([first.as_str(), second.as_str()], ["another-machine-wit…", "a-machine-with-a-lo…"]);
 }
 
 #[test]
@@ -122,7 +174,7 @@ fn json_has_every_number() {
     assert_eq!(json["rows"].as_array().map(Vec::len), Some(comparison.rows.len()));
     assert_eq!(json["rows"][1]["candidate"]["values"][11]["at"], 1_700_000_047_000_000_000_u64);
     assert_eq!(
-        json["rows"][0]["change"]["interval"]["level"].as_f64().map(|level| level >= 0.95),
+        json["rows"][0]["change"]["interval"]["coverage"].as_f64().map(|level| level >= 0.95),
         Some(true)
     );
 }

@@ -3,46 +3,38 @@
 
 use perflab_analyze::{Comparison, Row};
 
+use super::colour;
 use super::grid::{Cell, Column, Grid};
-use super::words::{Words, change_title, short};
-use super::{advice, colour};
+use super::words::{Words, change_title, short, sides};
 
-/// How much a row tells; less where the terminal is narrow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Detail {
-    /// metric, medians, change, verdict, flags
-    Short,
-    /// also the repetitions, and how many would decide
-    Repetitions,
-    /// also q
-    Full,
+/// Where an unclear row says how many repetitions would decide it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// beside the verdict
+    Beside,
+    /// in a line of its own, where the terminal is narrow
+    Below,
 }
 
-/// The groups' lines with as much detail as fits the terminal, if even the least does.
+/// The groups' lines, if they fit the terminal.
 pub(super) fn lines(
     comparison: &Comparison,
     rows: &[&Row],
     width: Option<usize>,
     on: bool,
 ) -> Option<Vec<String>> {
-    let details = [Detail::Full, Detail::Repetitions, Detail::Short];
-    let mut layouts = details.into_iter().map(|detail| (detail, grid(comparison, rows, detail).lines(None)));
+    let mut layouts = [Needs::Beside, Needs::Below]
+        .into_iter()
+        .map(|needs| (needs, grid(comparison, rows, needs).lines(None)));
     let fits = |lines: &[String]| {
         lines.iter().all(|line| width.is_none_or(|width| line.chars().count() + 2 <= width))
     };
-    let (detail, plain) = layouts.find(|(_, lines)| fits(lines))?;
-    let mut lines = grouped(plain, rows, on);
-    if let (true, Some(width)) = (detail != Detail::Full, width) {
-        let left_out = if detail == Detail::Short { "q and repetitions are" } else { "q is" };
-        let note = format!("{left_out} left out for want of width: widen the terminal, or use --format csv");
-        lines.push(String::new());
-        lines.extend(advice::wrapped(&note, width, "", "  ").iter().map(|line| colour::dim(line, on)));
-    }
-    Some(lines)
+    let (needs, plain) = layouts.find(|(_, lines)| fits(lines))?;
+    Some(grouped(plain, rows, needs, on))
 }
 
 /// The titles, then each row under its case.
-fn grouped(plain: Vec<String>, rows: &[&Row], on: bool) -> Vec<String> {
+fn grouped(plain: Vec<String>, rows: &[&Row], needs: Needs, on: bool) -> Vec<String> {
     let mut plain = plain.into_iter();
     let header = plain.next().map(|line| colour::dim(&format!("  {line}"), on));
     let mut lines: Vec<String> = header.into_iter().collect();
@@ -53,43 +45,46 @@ fn grouped(plain: Vec<String>, rows: &[&Row], on: bool) -> Vec<String> {
             lines.push(colour::bold(subject, on));
         }
         lines.push(format!("  {}", coloured(&line, row, on)));
+        let words = Words::of(row);
+        if needs == Needs::Below && !words.needed.is_empty() {
+            lines.push(colour::dim(&format!("    {}", words.needed.trim_start_matches(", ")), on));
+        }
     }
     lines
 }
 
 /// The columns, as a grid that Markdown can use too.
-pub(super) fn grid(comparison: &Comparison, rows: &[&Row], detail: Detail) -> Grid {
+pub(super) fn grid(comparison: &Comparison, rows: &[&Row], needs: Needs) -> Grid {
     let many = comparison.candidates.len() > 1;
-    let mut grid = Grid::new(columns(comparison, many, detail));
+    let mut grid = Grid::new(columns(comparison, many));
+    let beside = sides(comparison);
     for row in rows {
-        grid.add(cells(row, many, detail));
+        grid.add(cells(row, many.then_some(&beside), needs));
     }
     grid
 }
 
-fn columns(comparison: &Comparison, many: bool, detail: Detail) -> Vec<Column> {
+fn columns(comparison: &Comparison, many: bool) -> Vec<Column> {
+    let beside = sides(comparison);
     let candidate = comparison.candidates.first().filter(|_| !many);
-    let candidate = candidate.map_or("median".into(), |name| short(name));
-    let titles = [short(&comparison.baseline), candidate, change_title(comparison)];
+    let candidate = candidate.map_or("median".into(), |name| short(name, &beside));
+    let titles = [short(&comparison.baseline, &beside), candidate, change_title(comparison)];
     let mut columns = vec![Column::left("metric")];
     columns.extend(many.then(|| Column::left("candidate")));
     columns.extend(titles.iter().map(|title| Column::right(title)));
     columns.push(Column::left("verdict"));
-    columns.extend((detail >= Detail::Full).then(|| Column::right("q")));
-    columns.extend((detail >= Detail::Repetitions).then(|| Column::right("n×boots")));
+    columns.extend(["q", "n×boots"].map(Column::right));
     columns.push(Column::left("flags"));
     columns
 }
 
-fn cells(row: &Row, many: bool, detail: Detail) -> Vec<Cell> {
+fn cells(row: &Row, beside: Option<&Vec<String>>, needs: Needs) -> Vec<Cell> {
     let words = Words::of(row);
-    let needed = if detail >= Detail::Repetitions { words.needed.as_str() } else { "" };
+    let needed = if needs == Needs::Beside { words.needed.as_str() } else { "" };
     let mut texts = vec![words.metric];
-    texts.extend(many.then(|| short(&row.candidate_name)));
+    texts.extend(beside.map(|beside| short(&row.candidate_name, beside)));
     texts.extend([words.baseline, words.candidate, words.change, format!("{}{needed}", words.verdict)]);
-    texts.extend((detail >= Detail::Full).then_some(words.q));
-    texts.extend((detail >= Detail::Repetitions).then_some(words.repetitions));
-    texts.push(words.flags);
+    texts.extend([words.q, words.repetitions, words.flags]);
     texts.into_iter().map(Cell::from).collect()
 }
 

@@ -29,10 +29,9 @@ impl Words {
         let median =
             |side: &Option<Summary>| side.as_ref().map_or(NOTHING.into(), |side| unit.text(side.median));
         Words {
-            metric: if unit.name.is_empty() {
-                row.metric.clone()
-            } else {
-                format!("{} [{}]", row.metric, unit.name)
+            metric: match unit.name.is_empty() {
+                true => names(row),
+                false => format!("{} [{}]", names(row), unit.name),
             },
             baseline: median(&row.baseline),
             candidate: median(&row.candidate),
@@ -44,6 +43,18 @@ impl Words {
             flags: row.flags.iter().map(|flag| flag.letter()).collect(),
         }
     }
+}
+
+/// The metric, and those that are the same number; a key that they share is said once.
+fn names(row: &Row) -> String {
+    let (bare, key) = row.metric.split_once(' ').map_or((row.metric.as_str(), ""), |(bare, key)| (bare, key));
+    let twin = |twin: &String| match twin.split_once(' ') {
+        Some((bare, of)) if of == key => bare.to_owned(),
+        _ => twin.clone(),
+    };
+    let all: Vec<String> = std::iter::once(bare.to_owned()).chain(row.twins.iter().map(twin)).collect();
+    let key = if key.is_empty() { String::new() } else { format!(" {key}") };
+    format!("{}{key}", all.join(" = "))
 }
 
 fn unit_of(row: &Row) -> ShownUnit {
@@ -129,11 +140,33 @@ pub(super) fn change_title(comparison: &Comparison) -> String {
     format!("change [{} % CI]", (comparison.confidence * 1000.0).round() / 10.0)
 }
 
-/// A name that leaves room for the numbers.
-pub(super) fn short(name: &str) -> String {
+/// A name that leaves room for the numbers, and keeps what tells it from the others that stand beside it.
+pub(super) fn short(name: &str, beside: &[String]) -> String {
     const MOST: usize = 20;
-    if name.chars().count() <= MOST {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= MOST {
         return name.into();
     }
-    name.chars().take(MOST - 1).chain(['…']).collect()
+    let shared = |other: &String| {
+        letters.iter().zip(other.chars()).take_while(|(ours, theirs)| **ours == *theirs).count()
+    };
+    let same = beside.iter().filter(|other| *other != name).map(shared).max().unwrap_or_default();
+    // Where names part, from the beginning of that word.
+    let word = letters
+        .get(..same)
+        .and_then(|head| head.iter().rposition(|letter| *letter == ' '))
+        .map_or(0, |at| at + 1);
+    let parts = if same - word < MOST / 2 { word } else { same };
+    if parts + 2 < MOST / 2 {
+        return letters.iter().take(MOST - 1).copied().chain(['…']).collect();
+    }
+    let begin = parts.min(letters.len() - (MOST - 1));
+    let (rest, is_all) = (letters.iter().skip(begin), letters.len() - begin < MOST);
+    let room = if is_all { MOST - 1 } else { MOST - 2 };
+    std::iter::once('…').chain(rest.take(room).copied()).chain((!is_all).then_some('…')).collect()
+}
+
+/// All names that stand beside one another in a comparison.
+pub(super) fn sides(comparison: &Comparison) -> Vec<String> {
+    std::iter::once(&comparison.baseline).chain(&comparison.candidates).cloned().collect()
 }

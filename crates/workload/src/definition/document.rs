@@ -24,9 +24,9 @@ pub struct Definition {
     /// What its numbers mean, for somebody who never ran it.
     pub measures: String,
     /// Where it comes from.
-    pub homepage: String,
+    pub homepage: Option<String>,
     /// Its licence as an SPDX expression.
-    pub licence: String,
+    pub licence: Option<String>,
     /// What can be turned, in the order of the file.
     pub parameters: IndexMap<String, Parameter>,
     /// How it is installed; empty for a built-in load.
@@ -102,8 +102,8 @@ pub struct Needs {
 pub(super) struct Document {
     title: String,
     measures: String,
-    homepage: String,
-    licence: String,
+    homepage: Option<String>,
+    licence: Option<String>,
     pub(super) argv: Vec<Argument>,
     #[serde(default)]
     pub(super) shell: bool,
@@ -130,7 +130,7 @@ pub(super) struct Document {
 impl Definition {
     /// Reads and checks one definition, as far as its text alone can tell.
     pub fn read(source: &Source) -> Result<Definition, Problems> {
-        let document: Document = source.parse()?;
+        let document: Document = source.parse_with(&["title", "measures", "argv", "metric"])?;
         let mut list = check::problems(&document);
         let mut rules = Vec::new();
         for (index, table) in document.metrics.into_iter().enumerate() {

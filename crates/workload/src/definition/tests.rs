@@ -122,3 +122,18 @@ fn metrics_and_argv_must_be_there() {
     let said = complaint("[[metric]]", &format!("[[metric]]{metric}\n[[metric]]"));
     assert!(said.contains("`metric[1].name`: the metric `rate` stands here twice"), "{said}");
 }
+
+/// What is one's own needs no homepage and no licence; what ships has both.
+#[test]
+fn a_private_definition_says_what_it_does_and_no_more() {
+    let text = "title = \"a\"\nmeasures = \"b\"\nargv = [\"true\"]\n[[metric]]\nname = \"time\"\nunit = \"s\"\n\
+                direction = \"lower\"\ntime = \"wall\"\n";
+    let definition = Definition::read(&Source::new("w/own.toml", text)).unwrap();
+    assert_eq!((&definition.homepage, &definition.licence), (&None, &None));
+    let problems = Definition::read(&Source::new("w/own.toml", "title = \"a\"")).unwrap_err();
+    let said: Vec<&str> = problems.list.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(said, ["measures", "argv", "metric"].map(|key| format!("the key `{key}` is missing")));
+    for shipped in crate::Catalogue::embedded().unwrap().iter() {
+        assert!(shipped.homepage.is_some() && shipped.licence.is_some(), "{}", shipped.name);
+    }
+}

@@ -1,7 +1,7 @@
 //! `perflab compare --monitor NAME`: what a monitor recorded, in the place of a run's metrics.
 
-use perflab_analyze::Side;
-use perflab_analyze::monitor::{readings, summarise};
+use perflab_analyze::monitor::{averages, readings, summarise};
+use perflab_analyze::{Comparison, Side};
 use perflab_archive::{Archive, RunDir};
 
 use crate::exit::Usage;
@@ -29,6 +29,20 @@ pub fn side(archive: &Archive, name: &str, monitor: &str) -> anyhow::Result<Side
         Some(run) => Err(unread(&run, monitor, "was not read in any iteration, or not for half of its time")),
         None => Ok(side),
     }
+}
+
+/// Which of the kernel's own averages have no row, and why.
+pub fn left_out(monitor: &str, comparison: &Comparison) -> Option<String> {
+    let has_row =
+        |column: &str| comparison.rows.iter().any(|row| row.metric.split(' ').next() == Some(column));
+    let without: Vec<&str> =
+        averages(monitor).map(|(column, _)| column).filter(|column| !has_row(column)).collect();
+    (!without.is_empty()).then(|| {
+        format!(
+            "without {}: the kernel averages them over longer than an iteration lasts, so that iterations share their values",
+            without.join(", ")
+        )
+    })
 }
 
 /// One side, its runs holding every reading of the monitor while a benchmark ran.

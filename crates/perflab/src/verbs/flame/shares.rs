@@ -68,7 +68,7 @@ fn of_case(
         let label = case.map(Case::label);
         let document =
             serde_json::json!({ "version": VERSION, "case": number, "label": label, "result": found });
-        return context.write(&serde_json::to_string_pretty(&document)?);
+        return context.document(&document);
     }
     context.say(format!("case {number}: {}", case.map(Case::label).unwrap_or_default()));
     context.print(&flame::shares_grid(&found))?;

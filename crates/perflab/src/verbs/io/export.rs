@@ -33,7 +33,7 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
             0, event.first, event.count,
         );
     }
-    context.write(&text)?;
+    context.answer("blkparse", &text)?;
     Ok(Exit::Fine)
 }
 

@@ -19,7 +19,7 @@ const UNIT: &str = include_str!("../../../../../contrib/perflab-prefetch.service
 /// Reads ahead for every program until it is told to end.
 pub fn daemon(context: &Context, store: Store, wanted: &Daemon) -> anyhow::Result<Exit> {
     if wanted.print_unit {
-        context.write(UNIT)?;
+        context.answer("unit", UNIT)?;
         return Ok(Exit::Fine);
     }
     let settings = settings(store, wanted)?;

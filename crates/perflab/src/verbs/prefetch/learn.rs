@@ -12,6 +12,7 @@ use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
 use perflab_prefetch::residency::Seen;
 use perflab_prefetch::{Start, Store, store};
+use perflab_present::table::Format;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::arguments::prefetch::Learn;
@@ -56,6 +57,9 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     ));
     let path = store.add(&name, start)?;
     context.say(format!("remembered in {}", path.display()));
+    if context.format == Format::Json {
+        context.answer("trace", &path.display().to_string())?;
+    }
     Ok(super::code(status))
 }
 

@@ -22,7 +22,7 @@ struct Document<'a, T> {
 pub fn print<T: Serialize>(context: &Context, result: &T, grid: impl FnOnce() -> Grid) -> anyhow::Result<()> {
     if context.format == Format::Json {
         let document = Document { version: VERSION, result };
-        return context.write(&serde_json::to_string_pretty(&document)?);
+        return context.document(&document);
     }
     context.print(&grid())
 }

@@ -11,6 +11,8 @@ use perflab_archive::import::{Watched, import_watched};
 use perflab_conduct::Stop;
 use perflab_model::Nanos;
 use perflab_observe::probes::{Attached, AttachedEnd, Cost, Program, Seen, What, cost};
+use perflab_present::table::Format;
+use serde_json::json;
 
 use super::binaries::Binaries;
 use super::places::Places;
@@ -185,12 +187,17 @@ pub(super) fn found(command: &OsStr) -> anyhow::Result<PathBuf> {
 }
 
 fn list(context: &Context, program: &Program) -> anyhow::Result<Exit> {
-    let mut functions: Vec<String> = program.functions().map(|name| format!("function  {name}")).collect();
+    let mut functions: Vec<String> = program.functions().map(ToString::to_string).collect();
     if functions.is_empty() {
-        functions.extend(program.addresses().map(|address| format!("function  {address:#x}")));
+        functions.extend(program.addresses().map(|address| format!("{address:#x}")));
     }
-    let lines: Vec<String> =
-        program.probes().map(|name| format!("USDT      {name}")).chain(functions).collect();
+    let probes: Vec<String> = program.probes().map(ToString::to_string).collect();
+    if context.format == Format::Json {
+        context.document(&json!({ "probes": probes, "functions": functions }))?;
+        return Ok(Exit::Fine);
+    }
+    let functions = functions.iter().map(|name| format!("function  {name}"));
+    let lines: Vec<String> = probes.iter().map(|name| format!("USDT      {name}")).chain(functions).collect();
     context.write(&lines.join("\n"))?;
     Ok(Exit::Fine)
 }

@@ -3,6 +3,9 @@
 use anyhow::Context as _;
 use perflab_archive::RunDir;
 use perflab_model::Status;
+use perflab_model::trace::Traced;
+use perflab_present::table::Format;
+use serde_json::json;
 
 use super::stored::TRACER;
 use crate::arguments::trace;
@@ -44,7 +47,15 @@ pub fn record(context: &Context, wanted: &trace::Run) -> anyhow::Result<Exit> {
 /// Says what a tracer brought, and what to do with it.
 pub fn say_told(context: &Context, found: &RunDir) -> anyhow::Result<()> {
     context.say(format!("run: {} in {}", found.short(), context.archive_path().display()));
-    for told in found.traced(TRACER)? {
+    let traced = found.traced(TRACER)?;
+    if context.format == Format::Json {
+        let counts =
+            |told: &Traced| json!({ "slot": told.slot, "operations": told.operations, "lost": told.lost });
+        context.document(
+            &json!({ "run": found.id(), "traced": traced.iter().map(counts).collect::<Vec<_>>() }),
+        )?;
+    }
+    for told in traced {
         let whole = told.cut.map_or(String::new(), |reason| format!("; not whole: {reason}"));
         let parts = [
             (told.abandoned, "left without an end"),

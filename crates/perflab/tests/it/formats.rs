@@ -1,0 +1,207 @@
+//! `--format`: every verb prints one document of JSON, whatever it has to say besides.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::documents::page;
+use crate::laboratory::Laboratory;
+
+/// Verbs that print no result of their own, or that another test runs where there is what they need.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("vm boot", "prints what the command prints"),
+    ("vm shell", "is a shell"),
+    ("vm stop", "needs a guest"),
+    ("kernel fetch", "needs the network"),
+    ("kernel build", "needs an hour"),
+    ("slab record", "needs root"),
+    ("slab top", "needs root"),
+    ("flame record", "needs perf_event_open"),
+    ("flame svg", "prints a picture"),
+    ("flame export", "prints another tool's format"),
+    ("trace plot", "draws into a file"),
+    ("trace attach", "needs root; its --list is among the verbs"),
+    ("trace import", "prints what `trace run` prints"),
+    ("io record", "needs root"),
+    ("io show", "needs a recording"),
+    ("io coverage", "needs a recording"),
+    ("io export", "needs a recording"),
+    ("prefetch learn", "needs root"),
+    ("prefetch replay", "needs what was learnt"),
+    ("prefetch arrange", "needs root"),
+    ("prefetch forget", "needs what was learnt"),
+    ("prefetch daemon", "needs root"),
+    ("prefetch show", "needs what was learnt"),
+];
+
+/// What is typed for each of the others, in this order; those that change something have no second chance.
+const VERBS: &[&str] = &[
+    "run two.toml --label first",
+    "run two.toml --label second --no-report",
+    "run one.toml --label plain",
+    "compare first second",
+    "compare first --by factor",
+    "compare first --by factor --style mmtests",
+    "compare first --by factor --style lkp",
+    "compare first --by factor --style benchstat",
+    "compare first second --monitor meminfo",
+    "report first second",
+    "history",
+    "guard",
+    "plan first",
+    "aa one.toml --iterations 8",
+    "aa --show",
+    "list",
+    "show first",
+    "show first --iterations",
+    "show first --facts",
+    "show first --output 1",
+    "diff first second",
+    "prune --keep 1",
+    "export first first.perflab",
+    "export --schema",
+    "--archive elsewhere import first.perflab",
+    "import hyperfine.json",
+    "study check two.toml",
+    "study expand two.toml",
+    "study schema",
+    "study new three.toml",
+    "study list",
+    "workload list",
+    "workload show noisy",
+    "workload show fio",
+    "workload install noisy",
+    "workload try noisy",
+    "monitor",
+    "slab import slabinfo.log --page-size 4KiB --label slab",
+    "slab show slab",
+    "slab timeline slab",
+    "slab histogram slab",
+    "slab compare slab slab",
+    "slab what-if slab",
+    "flame import a.folded --label flame",
+    "flame show flame",
+    "flame shares flame",
+    "flame html flame",
+    "trace run --label trace -- perflab load drv_rand_ops 2000 intsrt",
+    "trace show trace",
+    "trace causes trace",
+    "trace compare trace trace",
+    "trace attach --list --program PERFLAB",
+    "io import cat.blkparse",
+    "io where two.toml",
+    "prefetch status",
+    "startup --caches warm --runs 2 -- true",
+    "vm list",
+    "kernel list",
+    "kernel show debian-cloud",
+    "check",
+    "check --facts",
+    "undo",
+];
+
+fn prepared() -> Laboratory {
+    let laboratory = Laboratory::new();
+    laboratory.workload("noisy", "", "echo speed 1$(date +%N | tail -c 4)");
+    laboratory.study("one.toml", "run = { iterations = 2, warmup = 0 }\n[workload.noisy]");
+    let factor =
+        "[factor.factor]\nkind = \"environment\"\nkey = \"NOBODY_READS_IT\"\nlevels = [\"a\", \"b\"]\n";
+    let placebo = factor.replace("factor.factor", "factor.placebo").replace("NOBODY", "NOT_EVEN_HE");
+    let study = format!(
+        "run = {{ iterations = 8, warmup = 0 }}\nmonitors = {{ meminfo = \"1ms\" }}\n[workload.noisy]\n{factor}{placebo}"
+    );
+    laboratory.study("two.toml", &study);
+    fs::write(laboratory.path("slabinfo.log"), crate::slab::log(20, 0)).unwrap();
+    fs::write(laboratory.path("a.folded"), "main;work 3\nmain;rest 1\n").unwrap();
+    let times = r#"{"results":[{"command":"true","mean":0.2,"times":[0.1,0.2,0.3],"exit_codes":[0,0,0]}]}"#;
+    fs::write(laboratory.path("hyperfine.json"), times).unwrap();
+    let recorded =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/recorded/blktrace/cat.blkparse");
+    fs::copy(recorded, laboratory.path("cat.blkparse")).unwrap();
+    laboratory
+}
+
+/// The verb of a line of [`VERBS`]: its first words that name one.
+fn verb(line: &str, known: &BTreeSet<String>) -> Option<String> {
+    let words: Vec<&str> =
+        line.split(' ').skip_while(|word| word.starts_with("--") || *word == "elsewhere").collect();
+    [2, 1].iter().filter_map(|count| Some(words.get(..*count)?.join(" "))).find(|verb| known.contains(verb))
+}
+
+/// Verbs without any below them, of the page that is made from clap's own list.
+fn all_verbs() -> BTreeSet<String> {
+    let page = page("docs/reference/commands.md");
+    let all: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## perflab ")).collect();
+    let is_leaf = |verb: &&&str| !all.iter().any(|other| other.starts_with(&format!("{verb} ")));
+    all.iter().filter(is_leaf).map(|verb| (*verb).to_owned()).collect()
+}
+
+#[test]
+fn every_verb_prints_one_document_of_json() {
+    let (laboratory, all) = (prepared(), all_verbs());
+    let mut seen: BTreeSet<String> = ELSEWHERE.iter().map(|(verb, _)| (*verb).to_owned()).collect();
+    for line in VERBS {
+        seen.insert(verb(line, &all).unwrap_or_else(|| panic!("no verb in `{line}`")));
+        let line = line.replace("PERFLAB", env!("CARGO_BIN_EXE_perflab"));
+        let said =
+            laboratory.run(&["--format", "json"].into_iter().chain(line.split(' ')).collect::<Vec<_>>());
+        assert!(matches!(said.code, Some(0 | 7)), "{line}: {:?}\n{}", said.code, said.err);
+        let document: Result<serde_json::Value, _> = serde_json::from_str(&said.out);
+        assert!(document.is_ok(), "{line}: {document:?}\n{}\n{}", said.out, said.err);
+    }
+    let missing: Vec<&String> = all.symmetric_difference(&seen).collect();
+    assert!(missing.is_empty(), "in one of the tables of this file, or no verb any more: {missing:?}");
+}
+
+#[test]
+fn a_run_with_two_factors_is_one_table_of_csv() {
+    let laboratory = prepared();
+    let csv = laboratory.good(&["run", "two.toml", "--format", "csv", "--quiet", "--no-report"]).out;
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let at = |title: &str| rows[0].iter().position(|one| *one == title).unwrap();
+    let (factor, baseline, candidate) = (at("factor"), at("baseline_name"), at("candidate_name"));
+    let of = |row: &Vec<&str>| [row[factor], row[baseline], row[candidate]].map(str::to_owned);
+    let found: Vec<[String; 3]> = rows[1..].iter().map(of).collect();
+    let wanted = [["factor", "a", "b"], ["factor", "a", "b"], ["placebo", "a", "b"], ["placebo", "a", "b"]];
+    assert_eq!(found, wanted.map(|row| row.map(String::from)));
+    assert_eq!(rows[1][at("level")], "0.95");
+}
+
+#[test]
+fn hidden_verbs_are_never_suggested_and_slips_are() {
+    let laboratory = Laboratory::new();
+    let tip = |arguments: &[&str]| {
+        let said = laboratory.run(arguments);
+        assert_eq!(said.code, Some(2));
+        said.err
+            .lines()
+            .find_map(|line| Some(line.trim().strip_prefix("tip: a similar subcommand exists: ")?.to_owned()))
+    };
+    assert_eq!(tip(&["rnu"]).as_deref(), Some("'run'"));
+    assert_eq!(tip(&["slab", "shwo"]).as_deref(), Some("'show'"));
+    assert_eq!(tip(&["terminl"]), None);
+    assert_eq!(tip(&["rm"]), None);
+}
+
+#[test]
+fn a_noise_card_without_a_row_is_no_card() {
+    let laboratory = prepared();
+    let said = laboratory.run(&["aa", "one.toml", "--iterations", "3", "--quiet"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(7), ""), "{}", said.err);
+    assert_eq!(laboratory.run(&["aa", "--show"]).code, Some(2));
+}
+
+/// An id is shown as it is shown everywhere, and later.
+#[test]
+fn the_list_names_a_run_as_its_making_did() {
+    let laboratory = prepared();
+    let made = laboratory.good(&["run", "one.toml", "--no-report"]).err;
+    let short = made.lines().find_map(|line| line.strip_prefix("run: ")?.split(' ').next()).unwrap();
+    let list = laboratory.good(&["list"]).out;
+    assert_eq!(list.lines().nth(1).unwrap().split(' ').next(), Some(short), "{list}");
+    let list: serde_json::Value =
+        serde_json::from_str(&laboratory.good(&["list", "--format", "json"]).out).unwrap();
+    let (id, begun) = (list[0]["run"].as_str().unwrap(), list[0]["begun"].as_str().unwrap());
+    assert!(id.starts_with(short) && id.len() == 26, "{id}");
+    assert!(begun.parse::<jiff::Timestamp>().is_ok(), "{begun}");
+}
