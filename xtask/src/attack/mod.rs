@@ -11,9 +11,12 @@ mod fake_guest;
 mod full_disk;
 mod guests;
 mod imports;
+mod processes;
 mod profiles;
 mod reliability;
 mod settings;
+mod signals;
+mod studies;
 mod trial;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ pub use fake_guest::speak;
 /// All attacks, in the order in which they are carried out.
 const ALL: &[Attack] = &[
     settings::ATTACK,
+    signals::ATTACK,
+    studies::ATTACK,
     profiles::ATTACK,
     guests::ATTACK,
     execs::ATTACK,

@@ -3,20 +3,21 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attack, Counts, Ground, random};
+use super::processes::{command, kill_survivors, left_files, perflab, random, signal, survivors};
+use super::{Attack, Counts, Ground};
 use crate::needs;
 
 /// kill -9 of a run that changes settings of every kind.
 pub const ATTACK: Attack = Attack {
     name: "settings",
-    tries: "kill -9 at random moments of runs that change settings; good, then refused levels; then `undo`",
-    brief: 20,
+    tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, rounded, refused, under a read-only /sys; then `undo`",
+    brief: 36,
     full: 300,
     carry_out,
 };
@@ -27,12 +28,38 @@ struct Scene {
     study: &'static str,
     /// Files of /proc and /sys that the study changes.
     files: &'static [&'static str],
+    /// How many runs of it at once.
+    runs: u32,
+    /// Whether /sys is read-only for them.
+    read_only: bool,
+}
+
+impl Scene {
+    const fn new(name: &'static str, study: &'static str, files: &'static [&'static str]) -> Self {
+        Scene { name, study, files, runs: 1, read_only: false }
+    }
 }
 
 const SCENES: &[Scene] = &[
-    Scene {
-        name: "every kind at once",
-        study: r#"
+    Scene::new("every kind at once", EVERY_KIND, &[PRESSURE, PAGES]),
+    Scene::new("a disk of its own", DISK, &[PRESSURE]),
+    Scene::new("an emulated disk", EMULATED, &[]),
+    Scene::new("a good level, then a refused one", REFUSED, &["/proc/sys/vm/swappiness"]),
+    Scene::new("a value that the kernel rounds", ROUNDED, &["/proc/sys/fs/pipe-max-size"]),
+    Scene::new(
+        "a pair of which one zeroes the other",
+        PAIR,
+        &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
+    ),
+    Scene { runs: 2, ..Scene::new("two runs at once", SHARED, &[PRESSURE]) },
+    Scene { runs: 3, ..Scene::new("three runs at once, of every kind", EVERY_KIND, &[PRESSURE, PAGES]) },
+    Scene { read_only: true, ..Scene::new("a read-only /sys", EVERY_KIND, &[PRESSURE, PAGES]) },
+];
+
+const PRESSURE: &str = "/proc/sys/vm/vfs_cache_pressure";
+const PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+const EVERY_KIND: &str = r#"
 [workload.context-switches]
 [factor.pressure]
 kind = "sysctl"
@@ -48,33 +75,54 @@ levels = [{ name = "on", apply = ["touch", "FOLDER/flag"], undo = ["rm", "-f", "
 [factor.caches]
 kind = "drop-caches"
 levels = [0, 1]
-"#,
-        files: &["/proc/sys/vm/vfs_cache_pressure", "/sys/kernel/mm/transparent_hugepage/enabled"],
-    },
-    Scene {
-        name: "a disk of its own",
-        study: r#"
+"#;
+
+const DISK: &str = r#"
 disk = { kind = "image", size = "64MiB", filesystem = "ext4" }
 [workload.context-switches]
 [factor.pressure]
 kind = "sysctl"
 key = "vm.vfs_cache_pressure"
 levels = [131, 77]
-"#,
-        files: &["/proc/sys/vm/vfs_cache_pressure"],
-    },
-    Scene {
-        name: "a good level, then a refused one",
-        study: r#"
+"#;
+
+const EMULATED: &str = r#"
+disk = { kind = "image", size = "64MiB", filesystem = "ext4", model = "nvme" }
+[workload.small-files]
+parameters = { files = 200, size = 4096, threads = 1 }
+"#;
+
+const REFUSED: &str = r#"
 [workload.context-switches]
 [factor.swappiness]
 kind = "sysctl"
 key = "vm.swappiness"
 levels = [0, 9999]
-"#,
-        files: &["/proc/sys/vm/swappiness"],
-    },
-];
+"#;
+
+const ROUNDED: &str = r#"
+[workload.context-switches]
+[factor.pipes]
+kind = "sysctl"
+key = "fs.pipe-max-size"
+levels = [262143, 131071]
+"#;
+
+const PAIR: &str = r#"
+[workload.context-switches]
+[factor.dirty]
+kind = "sysctl"
+key = "vm.dirty_bytes"
+levels = [268435456, 134217728]
+"#;
+
+const SHARED: &str = r#"
+[workload.context-switches]
+[factor.pressure]
+kind = "sysctl"
+key = "vm.vfs_cache_pressure"
+levels = [131, 77]
+"#;
 
 /// What all scenes begin with.
 const HEAD: &str = "title = \"attack\"\nrun = { iterations = 2, warmup = 0, order = \"sequential\" }\n";
@@ -90,23 +138,36 @@ fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
     Ok(counts)
 }
 
-/// One run, killed at a random moment (or not at all, where it is over before), then undone.
+/// Runs, killed at a random moment (or not at all, where they are over before), then undone.
 fn attempt(ground: &Ground, scene: &Scene, number: u32) -> Result<Option<String>> {
     let study = ground.folder.join("study.toml");
     let text = format!("{HEAD}{}", scene.study);
     fs::write(&study, text.replace("FOLDER", &ground.folder.display().to_string()))?;
     let before = State::read(ground, scene)?;
-    let mut run = start(ground, &study)?;
-    let moment = Duration::from_millis(random(1500)?);
-    sleep(moment);
-    let killed = kill(&mut run)?;
+    let runs = (0..scene.runs).map(|_| start(ground, scene, &study)).collect::<Result<Vec<_>>>()?;
+    // Perflab alone in every other round of all scenes.
+    let group = (number / u32::try_from(SCENES.len())?).is_multiple_of(2);
+    let mut killed = Vec::new();
+    for mut run in runs {
+        let moment = Duration::from_millis(random(1500)?);
+        sleep(moment);
+        if kill(&mut run, group)? {
+            killed.push(moment);
+        }
+    }
+    let left = survivors(ground, "");
+    kill_survivors(ground, "");
     let undo = perflab(ground, &["undo"])?;
     let after = State::read(ground, scene)?;
-    let differences = before.differences(&after);
+    let mut differences = before.differences(&after);
+    differences.extend((!left.is_empty()).then(|| format!("processes live on: {}", left.concat())));
+    let files = left_files(ground);
+    differences.extend((!files.is_empty()).then(|| format!("left behind: {}", files.join(", "))));
     let said = String::from_utf8_lossy(&undo.stderr) + String::from_utf8_lossy(&undo.stdout);
     Ok((!differences.is_empty()).then(|| {
         before.restore();
-        let how = if killed { format!("killed after {moment:?}") } else { "ended by itself".into() };
+        let who = if group { "its group" } else { "perflab alone" };
+        let how = format!("kill of {who}, one after the other after {killed:?}");
         format!("{} ({number}, {how}): {differences:?}; undo said: {}", scene.name, said.trim())
     }))
 }
@@ -123,7 +184,12 @@ struct State {
 impl State {
     fn read(ground: &Ground, scene: &Scene) -> Result<Self> {
         let file = |path: &&str| Ok((PathBuf::from(path), fs::read_to_string(path)?));
-        let ours = |text: &str| text.lines().filter(|line| line.contains("perflab")).count();
+        let runs = runs(ground);
+        let ours = |text: &str| {
+            text.lines()
+                .filter(|line| runs.iter().any(|run| line.contains(&format!("perflab-{run}"))))
+                .count()
+        };
         let loops = Command::new("losetup").arg("--list").output()?;
         Ok(State {
             files: scene.files.iter().map(file).collect::<Result<_>>()?,
@@ -156,30 +222,37 @@ impl State {
     }
 }
 
-fn start(ground: &Ground, study: &Path) -> Result<Child> {
-    let log = File::create(ground.folder.join("run.log"))?;
-    let mut command = command(ground, &["run", &study.display().to_string(), "--no-report"]);
-    command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    command.spawn().context("cannot start perflab")
+/// The ids of the attack's runs, by which mounts and loop devices of others' are told from its own.
+fn runs(ground: &Ground) -> Vec<String> {
+    let entries = fs::read_dir(ground.folder.join("perflab-archive/runs")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Kills the whole group of a run; `false` where it had ended by itself.
-fn kill(run: &mut Child) -> Result<bool> {
+fn start(ground: &Ground, scene: &Scene, study: &Path) -> Result<Child> {
+    let log = File::create(ground.folder.join("run.log"))?;
+    let own = command(ground, &["run", &study.display().to_string(), "--no-report"]);
+    let mut run = if scene.read_only { under_read_only_sys(&own) } else { own };
+    run.process_group(0).stdout(log.try_clone()?).stderr(log);
+    run.spawn().context("cannot start perflab")
+}
+
+/// The command among mounts of its own, of which /sys is read-only.
+fn under_read_only_sys(own: &Command) -> Command {
+    let mounted = "mount --bind /sys /sys && mount -o remount,bind,ro /sys && exec \"$@\"";
+    let mut shut = Command::new("unshare");
+    shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
+    shut.arg(own.get_program()).args(own.get_args());
+    shut.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shut.current_dir(own.get_current_dir().unwrap_or(Path::new(".")));
+    shut
+}
+
+/// Kills a run, alone or with its group; `false` where it had ended by itself.
+fn kill(run: &mut Child, group: bool) -> Result<bool> {
     let lives = run.try_wait()?.is_none();
     if lives {
-        Command::new("kill").args(["-9", "--", &format!("-{}", run.id())]).status()?;
+        signal(run.id(), "KILL", group)?;
         run.wait()?;
     }
     Ok(lives)
-}
-
-fn perflab(ground: &Ground, arguments: &[&str]) -> Result<Output> {
-    command(ground, arguments).output().context("cannot start perflab")
-}
-
-fn command(ground: &Ground, arguments: &[&str]) -> Command {
-    let mut command = Command::new(&ground.perflab);
-    command.args(arguments).current_dir(&ground.folder);
-    command.env("PERFLAB_STATE", ground.folder.join("state")).env("TMPDIR", &ground.folder);
-    command
 }
