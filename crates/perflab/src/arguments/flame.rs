@@ -69,7 +69,8 @@ pub struct Record {
 #[command(after_long_help = "\
 Examples:
   perf record -F 499 -a -g -- sleep 10 && perflab flame import perf.data
-  perf record -e '{cpu-clock,page-faults}' -g -- make && perflab flame import perf.data --event page-faults
+  perf record -e '{cpu-clock,page-faults}' -g -- make
+  perflab flame import perf.data --event page-faults
   perflab flame import out.folded --label before")]
 pub struct Import {
     /// The file

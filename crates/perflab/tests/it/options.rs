@@ -243,8 +243,12 @@ const TRIALS: &[Trial] = &[
 ];
 
 /// Options that are tried where what they need is there, or that are no option of the verb's showing.
-const ELSEWHERE: &[(&str, &str)] =
-    &[("io export", "--blkparse"), ("flame export", "--to"), ("compare", "--boots-differ")];
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("io export", "--blkparse"),
+    ("flame export", "--to"),
+    ("flame html", "--by-command"),
+    ("compare", "--boots-differ"),
+];
 
 fn laboratory() -> Laboratory {
     let laboratory = Laboratory::new();
