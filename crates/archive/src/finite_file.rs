@@ -8,8 +8,9 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fstatfs};
 
-/// File systems of the kernel's own, and the names there of files that tell of what is yet to come.
-const ENDLESS: [(u64, &str); 2] = [(0x9fa0, "kmsg"), (0x7472_6163, "trace_pipe")];
+/// File systems of the kernel's own, and the names there of files that tell of what is yet to come, or of as much as an address
+/// can name.
+const ENDLESS: [(u64, &str); 3] = [(0x9fa0, "kmsg"), (0x9fa0, "pagemap"), (0x7472_6163, "trace_pipe")];
 
 /// Why a pipe, a socket or a device is not read.
 pub(crate) const ENDLESS_KIND: &str = "it is a pipe, a socket or a device";
@@ -50,10 +51,14 @@ pub(crate) fn read_finite(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 fn is_endless(file: &File, path: &Path) -> bool {
     let Ok(system) = fstatfs(file).map(|found| found.f_type as u64) else { return false };
-    let Some((_, name)) = ENDLESS.iter().find(|(magic, _)| *magic == system) else { return false };
+    let names: Vec<&str> =
+        ENDLESS.iter().filter(|(magic, _)| *magic == system).map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        return false;
+    }
     let resolved = std::fs::canonicalize(path);
     let found = resolved.as_deref().unwrap_or(path).file_name();
-    found.is_some_and(|found| found.to_string_lossy().starts_with(name))
+    found.is_some_and(|found| names.iter().any(|name| found.to_string_lossy().starts_with(name)))
 }
 
 /// What is unpacked, up to so many bytes; a trap unpacks to more, and is an error then.
@@ -90,7 +95,8 @@ mod tests {
         let (fifo, link) = (home.path().join("fifo"), home.path().join("link"));
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
         std::os::unix::fs::symlink("/proc/kmsg", &link).unwrap();
-        for path in [fifo.as_path(), home.path(), Path::new("/dev/zero"), &link] {
+        let pages = Path::new("/proc/self/pagemap");
+        for path in [fifo.as_path(), home.path(), Path::new("/dev/zero"), &link, pages] {
             assert!(open_finite(path).is_err(), "{}", path.display());
         }
         let file = home.path().join("file");

@@ -129,7 +129,10 @@ fn pruning_keeps_what_it_was_told_to_keep() {
     let archive = archive(directory.path());
     let runs = [add(&archive, None), add(&archive, Some("base")), add(&archive, None), add(&archive, None)];
     let alive = archive.begin(&fixture::manifest(1, 1)).unwrap();
-    fs::create_dir(archive.path().join("runs/.half-x")).unwrap();
+    let half = archive.path().join("runs/.half-x");
+    fs::create_dir(&half).unwrap();
+    // Its maker had come as far as that, and is gone.
+    fs::write(half.join("lock"), "").unwrap();
     let policy = Policy { keep: Some(2), keep_labelled: true, ..Policy::default() };
     let would = archive.prune(&Policy { dry_run: true, ..policy.clone() }).unwrap();
     assert_eq!(archive.list().unwrap().len(), 5);
@@ -139,6 +142,6 @@ fn pruning_keeps_what_it_was_told_to_keep() {
     let left: Vec<String> = archive.list().unwrap().into_iter().map(|entry| entry.id).collect();
     let alive = alive.path().file_name().unwrap().to_str().unwrap();
     assert_eq!(left, [runs[1].id(), runs[3].id(), alive]);
-    assert!(!archive.path().join("runs/.half-x").exists());
+    assert!(!half.exists());
     assert!(matches!(archive.remove("nothing"), Err(ArchiveError::NotFound { .. })));
 }

@@ -33,6 +33,8 @@ pub(crate) struct Lane {
     memory: Memory,
     /// where its memory is in the file, in bytes: begin and length; ordinary memory is nowhere
     pub place: Option<(u64, u64)>,
+    /// whether the file says that it is there
+    pub announced: AtomicBool,
     /// set by the recorder when it ends
     pub closed: AtomicBool,
     /// how often, and for how many nanoseconds, the recorder waited for the writer
@@ -66,6 +68,7 @@ impl Lane {
             chunks: std::iter::repeat_with(chunk).take(shape.chunks).collect(),
             memory,
             place,
+            announced: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             waits: AtomicU32::new(0),
             waited: AtomicU64::new(0),

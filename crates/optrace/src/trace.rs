@@ -13,7 +13,7 @@ use crate::kernel::Kernel;
 use crate::lane::Lane;
 use crate::live::{self, Shape};
 use crate::room::{Room, create_own};
-use crate::writer::Writer;
+use crate::writer::{Writer, announce_lane};
 use crate::{Entries, Error, Recorder, Words};
 
 /// The variable that names the trace file for [`Trace::from_environment`]; `perflab trace run` sets it.
@@ -205,7 +205,9 @@ impl Shared {
     }
 
     pub(crate) fn add_lane(&self, lane: &Arc<Lane>, kernel: Option<Kernel>) {
-        self.lanes().push((Arc::clone(lane), kernel));
+        let mut lanes = self.lanes();
+        announce_lane(&self.room, lane);
+        lanes.push((Arc::clone(lane), kernel));
     }
 
     /// Lanes are only pushed: a panic while one is leaves nothing half-done.

@@ -53,7 +53,9 @@ impl Writer {
         for (at, (lane, kernel)) in lanes.iter_mut().enumerate() {
             if at >= next.len() {
                 next.push((0, Replay::new(lane.opened)));
-                self.opened(lane.number, lane.thread, lane.place);
+                if !lane.announced.load(Ordering::Acquire) {
+                    self.opened(lane.number, lane.thread, lane.place);
+                }
             }
             while next.get_mut(at).is_some_and(|next| self.chunk(next, lane)) {
                 wrote = true;
@@ -83,8 +85,7 @@ impl Writer {
 
     /// A thread begins to record, into memory that is at a place of the file or nowhere.
     pub(crate) fn opened(&mut self, lane: u32, thread: i32, place: Option<(u64, u64)>) {
-        let (at, bytes) = place.unwrap_or((0, 0));
-        self.block(BlockKind::Lane, lane, 1, None, &[thread as u64, at, bytes]);
+        self.block(BlockKind::Lane, lane, 1, None, &lane_words(thread, place));
     }
 
     /// What the kernel did with a thread: times and kinds.
@@ -110,13 +111,7 @@ impl Writer {
         if self.failed.is_some() {
             return;
         }
-        let closed = closed.unwrap_or(Pair { ticks: 0, ns: 0 });
-        let head = [block_word(kind, lane, records), size_of_val(words) as u64, closed.ticks, closed.ns];
-        let length = size_of_val(&head) + size_of_val(words);
-        self.bytes.resize(length, 0);
-        for (to, word) in self.bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+        fill_block(&mut self.bytes, block_word(kind, lane, records), closed, words);
         self.failed = self.room.append(&self.bytes).err();
     }
 
@@ -149,5 +144,29 @@ impl Writer {
         self.block(BlockKind::End, 0, 1, None, &words);
         let cut = self.room.end();
         self.failed.map_or(cut.map(|()| told), Err)
+    }
+}
+
+fn lane_words(thread: i32, place: Option<(u64, u64)>) -> [u64; 3] {
+    let (at, bytes) = place.unwrap_or((0, 0));
+    [thread as u64, at, bytes]
+}
+
+/// Writes that a thread begins to record, on that thread: whoever ends with the process soon after leaves a trace that says where
+/// its memory lies.
+pub(crate) fn announce_lane(room: &Room, lane: &Lane) {
+    let mut bytes = Vec::new();
+    let word = block_word(BlockKind::Lane, lane.number, 1);
+    fill_block(&mut bytes, word, None, &lane_words(lane.thread, lane.place));
+    // Where it cannot be written, the writer tries again, and counts what is lost.
+    lane.announced.store(room.append(&bytes).is_ok(), Ordering::Release);
+}
+
+fn fill_block(bytes: &mut Vec<u8>, word: u64, closed: Option<Pair>, words: &[u64]) {
+    let closed = closed.unwrap_or(Pair { ticks: 0, ns: 0 });
+    let head = [word, size_of_val(words) as u64, closed.ticks, closed.ns];
+    bytes.resize(size_of_val(&head) + size_of_val(words), 0);
+    for (to, word) in bytes.chunks_exact_mut(8).zip(head.iter().chain(words)) {
+        to.copy_from_slice(&word.to_le_bytes());
     }
 }

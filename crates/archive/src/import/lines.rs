@@ -212,7 +212,7 @@ impl Lines {
         }
         while self.unpacked + passed <= self.limit {
             let buffer = self.reader.fill_buf()?;
-            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let end = memchr(b'\n', buffer);
             let length = end.map_or(buffer.len(), |end| end + 1);
             self.reader.consume(length);
             passed += length as u64;

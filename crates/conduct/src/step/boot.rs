@@ -99,10 +99,12 @@ impl<'c, 'a> Boot<'c, 'a> {
 
     /// Those that could not be started end the run, unless the study says that the others go on.
     fn go_on_without(&mut self, failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
-        let nobody = failed.len() == self.crew.mates.len();
+        if failed.len() == self.crew.mates.len() || !self.goes_on() {
+            return told_together(failed);
+        }
         for (target, error) in failed {
             match error {
-                ConductError::Target { reason, .. } if !nobody && self.goes_on() => {
+                ConductError::Target { reason, .. } => {
                     // What its console said is behind the first line.
                     let (line, words) = reason.split_once('\n').unwrap_or((&reason, ""));
                     self.bury(target, &inert(line.trim_end_matches(':')))?;
@@ -485,6 +487,21 @@ impl<'c, 'a> Boot<'c, 'a> {
         }
         self.begin_course()
     }
+}
+
+/// One error that says of each target why it could not be started, with where its console is kept.
+fn told_together(mut failed: Vec<(usize, ConductError)>) -> Result<(), ConductError> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let is_target = |(_, error): &(usize, ConductError)| matches!(error, ConductError::Target { .. });
+    let (_, first) = failed.remove(failed.iter().position(is_target).unwrap_or(0));
+    let ConductError::Target { target, mut reason } = first else { return Err(first) };
+    for (_, other) in failed {
+        reason.push('\n');
+        reason.push_str(&other.with_causes());
+    }
+    Err(ConductError::Target { target, reason })
 }
 
 /// They all have come.

@@ -59,8 +59,8 @@ it), an address 0x1234 as it was linked, or a USDT probe PROVIDER:PROBE, of the 
 library that it links or has mapped; FILE:PLACE names the file (a path, or libc.so.6). A function
 ends where it returns unless an end is given; a USDT probe `x_begin` (`x_entry`, `x_start`) ends at
 `x_end` (`x_return`, `x_done`) or at `x`, and may be filtered: PROVIDER:PROBE[arg2==\"f\" && arg3>5].
-Spans nest: a span inside an operation is a cause, its time its own, without spans inside it. Operations
-do not nest: give the inner one as a span.
+Spans nest: a span inside an operation is a cause, its time its own, without spans inside it.
+Operations do not nest: give the inner one as a span.
 Examples:
   perflab trace attach --list --program ./server
   perflab trace attach --operation insert --span malloc --span reap=reap_begin,reap_end -- ./tree

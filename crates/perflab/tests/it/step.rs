@@ -34,13 +34,18 @@ fn of<'a>(events: &'a [Value], kind: &str) -> Vec<(&'a Value, &'a Value)> {
         .collect()
 }
 
-/// The agents of a perflab, oldest first: its children.
+/// The agents of a perflab, oldest first: its children but the guard of its executions.
 fn agents(perflab: u32) -> Vec<u32> {
     let mut children = Vec::new();
     for task in fs::read_dir(format!("/proc/{perflab}/task")).into_iter().flatten().flatten() {
         let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         children.extend(text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
     }
+    let is_guard = |pid: &u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains("execution-guard")
+    };
+    children.retain(|pid| !is_guard(pid));
     children.sort_unstable();
     children
 }
