@@ -381,12 +381,14 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
     let share = facts.lines().find(|line| line.contains("trace.watched-percent")).unwrap();
     let share: u32 = share.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((1..100).contains(&share), "{facts}");
-    // What the probes cost is far above what the function takes: only what stands far out is judged.
+    // What the probes cost is far above what the function takes: only what stands far out is judged, unless the machine is so busy
+    // that all of it takes longer than the probes did when they were measured.
     let json = laboratory.good(&["trace", "causes", "@latest", "--format", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let cost = &json["result"]["probe_cost"];
     let above = cost["judged_above"].as_i64().unwrap();
-    assert!(cost["middle_judged"] == false && above == 10 * cost["operation"].as_i64().unwrap(), "{cost}");
+    let own = cost["operation"].as_i64().unwrap();
+    assert!(own > 0 && above == if cost["middle_judged"] == true { 0 } else { 10 * own }, "{cost}");
     let said = laboratory.run(&[
         "trace",
         "attach",

@@ -147,7 +147,6 @@ const TRIALS: &[Trial] = &[
             ("--axis linear", Tells),
             ("--with reap", Tells),
             ("--over x", Refused),
-            ("--like old", Tells),
             ("--output o.png", Refused),
         ],
     ),
@@ -248,6 +247,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("flame export", "--to"),
     ("flame html", "--by-command"),
     ("compare", "--boots-differ"),
+    ("trace plot", "--like"),
 ];
 
 fn laboratory() -> Laboratory {
@@ -305,6 +305,11 @@ fn every_option_that_shows_is_honoured_or_refused() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Axes for both runs are wider than those of one of them, whichever it is.
+    let plot = |words: &str| {
+        told(&laboratory, &format!("trace plot {words} -o o.svg").split(' ').collect::<Vec<_>>())
+    };
+    assert!(plot("new") != plot("new --like old") || plot("old") != plot("old --like new"));
 }
 
 /// An option that is added to one of these verbs needs a trial above.
