@@ -403,7 +403,8 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
     assert!(said.code == Some(2) && said.err.contains("no percentage above 0"), "{}", said.err);
 }
 
-/// Half of the calls are of `f`, half of `g`; their name is an argument of the probes, in a register or in memory.
+/// Half of the calls are of `f`, half of `g`; their name is an argument of the probes, in a register or in memory. Work between them
+/// keeps the probes cheap beside it.
 const CALLS: &str = r#"
 #include <stdlib.h>
 #define PROBE(name, text, number) __asm__ volatile("990: nop\n.pushsection .note.stapsdt,\"\",\"note\"\n.balign 4\n" \
@@ -413,7 +414,9 @@ const CALLS: &str = r#"
   "_.stapsdt.base: .space 1\n.size _.stapsdt.base,1\n.popsection\n.endif" :: "nor"(text), "nor"(number))
 static volatile unsigned long sum;
 __attribute__((noinline)) void call(const char *name, int n) { PROBE("call_entry", name, n); sum += n; PROBE("call_return", name, n); }
-int main(int c, char **v) { for (int n = 0; n < atol(v[1]); n++) call(n % 2 ? "f" : "g", n); }
+int main(int c, char **v) {
+  for (int n = 0; n < atol(v[1]); n++) { call(n % 2 ? "f" : "g", n); for (volatile int i = 0; i < 20000; i++); }
+}
 "#;
 
 #[test]
