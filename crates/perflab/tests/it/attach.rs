@@ -436,14 +436,22 @@ fn probes_are_filtered_by_their_arguments_root() {
         ("few=calls:call_entry[arg1==\"g\" && arg2<100]", "few", 50),
         ("both=calls:call_entry[arg1~\"?\"],calls:call_return", "both", 10_000),
     ] {
-        let said = watch(operation);
-        if refused(name, &said) {
-            return;
+        // Beside other tests some calls are not seen, and why is not known yet: exact in one of five, and never too many.
+        let mut is_exact = false;
+        for _ in 0..5 {
+            let said = watch(operation);
+            if refused(name, &said) {
+                return;
+            }
+            assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
+            let told = entries(&laboratory, of);
+            assert!(told["entries"] <= count, "{operation}: {told:?}");
+            is_exact = (told["entries"], told["ended"]) == (count, count);
+            if is_exact {
+                break;
+            }
         }
-        assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
-        // On a machine that is too busy, the kernel's buffers lose some; what the filter lets through is never more.
-        let told = entries(&laboratory, of);
-        assert!(told["ended"] > 0 && told["entries"] <= count, "{operation}: {told:?}");
+        assert!(is_exact, "{operation}");
     }
     // Nothing of it is left in the kernel's list.
     let list = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
