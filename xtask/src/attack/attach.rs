@@ -4,15 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
+use std::sync::Mutex;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::{Attack, Counts, Ground};
 use crate::needs;
 
-/// Each victim is watched again and again for so many seconds: started by perflab, and attached to while it runs.
+/// Each victim is watched again and again for so many seconds: started by perflab, and attached to while it runs. Groups
+/// of them are watched beside one another.
 pub const ATTACK: Attack = Attack {
     name: "attach",
     tries: "programs that throw, jump, unwind, fork, exec, grow and switch stacks, or are interpreted, watched by probes \
@@ -21,6 +23,9 @@ pub const ATTACK: Attack = Attack {
     full: 600,
     carry_out,
 };
+
+/// How many groups: of 15 victims three follow one another, which at 600 seconds each is half an hour.
+const GROUPS: usize = 5;
 
 /// A program under probes.
 struct Victim {
@@ -43,6 +48,7 @@ const fn victim(
     Victim { name, source, flags, operation, calls }
 }
 
+/// Neighbours are in one group: those that watch the C library's `malloc`, which all processes share, follow one another.
 const VICTIMS: &[Victim] = &[
     victim("longjmp", "jumps.c", &[], "jumper", "20000000"),
     victim("recursion", "jumps.c", &[], "deep", "20000000"),
@@ -65,16 +71,27 @@ fn carry_out(ground: &Ground, seconds: u32) -> Result<Counts> {
     if !needs::is_root() {
         bail!("uprobes are root's");
     }
-    let mut counts = Counts::default();
-    for victim in VICTIMS {
-        let attempts = attempts(ground, victim, seconds, &mut counts).with_context(|| victim.name)?;
-        println!("  {}: {attempts} times", victim.name);
-    }
-    Ok(counts)
+    let counts = Mutex::new(Counts::default());
+    let watch = &|(number, group): (usize, &[Victim])| -> Result<()> {
+        let folder = ground.folder.join(format!("group-{number}"));
+        fs::create_dir_all(&folder)?;
+        let ground = Ground { perflab: ground.perflab.clone(), folder };
+        for victim in group {
+            let attempts = attempts(&ground, victim, seconds, &counts).with_context(|| victim.name)?;
+            println!("  {}: {attempts} times", victim.name);
+        }
+        Ok(())
+    };
+    let groups = VICTIMS.chunks(VICTIMS.len().div_ceil(GROUPS)).enumerate();
+    thread::scope(|scope| {
+        let all: Vec<_> = groups.map(|group| scope.spawn(move || watch(group))).collect();
+        all.into_iter().try_for_each(|one| one.join().map_err(|_| anyhow!("a thread died"))?)
+    })?;
+    counts.into_inner().map_err(|_| anyhow!("a thread died"))
 }
 
 /// The victim watched again and again; how often that was.
-fn attempts(ground: &Ground, victim: &Victim, seconds: u32, counts: &mut Counts) -> Result<u32> {
+fn attempts(ground: &Ground, victim: &Victim, seconds: u32, counts: &Mutex<Counts>) -> Result<u32> {
     let (program, operation) = build(ground, victim)?;
     let alone = output(Command::new(&program[0]).args(&program[1..]).arg(victim.calls))?;
     let since = Instant::now();
@@ -86,7 +103,8 @@ fn attempts(ground: &Ground, victim: &Victim, seconds: u32, counts: &mut Counts)
         } else {
             running(ground, victim, &program, &operation)?
         };
-        counts.add(failure(victim, &alone, &watched, &said));
+        let failure = failure(victim, &alone, &watched, &said);
+        counts.lock().map_err(|_| anyhow!("a thread died"))?.add(failure);
         attempts += 1;
     }
     Ok(attempts)
