@@ -14,7 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Attack, Counts, Ground, fake_guest, random};
+use super::processes::random;
+use super::{Attack, Counts, Ground, fake_guest};
 use crate::needs;
 
 /// Real guests under TCG or KVM, and liars in their place.
@@ -131,10 +132,9 @@ fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
 /// Puts a program that lies in the place of the second guest's QEMU.
 fn liar(ground: &Ground, kind: &str) -> Result<()> {
     let real = String::from_utf8(Command::new("which").arg("qemu-system-x86_64").output()?.stdout)?;
-    let itself = std::env::current_exe()?;
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *guest2,process*) exec {} fake-guest '{kind}' \"$@\";; esac\nexec {} \"$@\"\n",
-        itself.display(),
+        ground.xtask.display(),
         real.trim()
     );
     let path = ground.folder.join("bin/qemu-system-x86_64");

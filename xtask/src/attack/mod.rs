@@ -60,8 +60,10 @@ pub struct Attack {
 
 /// Where an attack is carried out.
 pub struct Ground {
-    /// The perflab under attack.
+    /// The perflab under attack: a copy, so that one who builds meanwhile does not change it.
     pub perflab: PathBuf,
+    /// A copy of this program, which stands in for others.
+    pub xtask: PathBuf,
     /// A folder of the attack's own, removed after it.
     pub folder: PathBuf,
 }
@@ -108,12 +110,18 @@ pub fn attack(arguments: &[String]) -> Result<bool> {
         let names: Vec<&str> = ALL.iter().map(|attack| attack.name).collect();
         bail!("there is no attack `{name}`; there are: {}", names.join(", "));
     }
-    let perflab = build()?;
-    let mut all_held = true;
-    for attack in ALL.iter().filter(|attack| only.as_deref().is_none_or(|name| name == attack.name)) {
-        all_held &= carry_out(attack, &perflab, if brief { attack.brief } else { attack.full })?;
-    }
-    Ok(all_held)
+    let commit = reliability::commit()?;
+    let programs = temporary_folder("programs")?;
+    let all_held = build(&programs).and_then(|()| {
+        let mut all_held = true;
+        for attack in ALL.iter().filter(|attack| only.as_deref().is_none_or(|name| name == attack.name)) {
+            let count = if brief { attack.brief } else { attack.full };
+            all_held &= carry_out(attack, &programs, count, &commit)?;
+        }
+        Ok(all_held)
+    });
+    std::fs::remove_dir_all(&programs).with_context(|| format!("cannot remove {}", programs.display()))?;
+    all_held
 }
 
 fn chosen(arguments: &[String]) -> Result<(bool, Option<String>)> {
@@ -129,10 +137,10 @@ fn chosen(arguments: &[String]) -> Result<(bool, Option<String>)> {
     Ok((brief, only))
 }
 
-fn carry_out(attack: &Attack, perflab: &Path, count: u32) -> Result<bool> {
-    let folder = std::env::temp_dir().join(format!("perflab-attack-{}-{}", attack.name, std::process::id()));
-    std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let ground = Ground { perflab: perflab.into(), folder: folder.clone() };
+fn carry_out(attack: &Attack, programs: &Path, count: u32, commit: &str) -> Result<bool> {
+    let folder = temporary_folder(attack.name)?;
+    let (perflab, xtask) = (programs.join("perflab"), programs.join("xtask"));
+    let ground = Ground { perflab, xtask, folder: folder.clone() };
     let begun = Instant::now();
     println!("=== {}: {}, {count} times", attack.name, attack.tries);
     let counts = (attack.carry_out)(&ground, count);
@@ -147,23 +155,25 @@ fn carry_out(attack: &Attack, perflab: &Path, count: u32) -> Result<bool> {
         begun.elapsed().as_secs()
     );
     counts.failures.iter().for_each(|failure| println!("  {failure}"));
-    reliability::record(attack, &counts)?;
+    reliability::record(attack, &counts, commit)?;
     Ok(counts.failed() == 0)
 }
 
-/// A random number below `below`.
-fn random(below: u64) -> Result<u64> {
-    let mut bytes = [0; 8];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
-    Ok(u64::from_le_bytes(bytes) % below)
+/// A new folder of this process's own.
+fn temporary_folder(name: &str) -> Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("perflab-attack-{name}-{}", std::process::id()));
+    std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
-/// The perflab that cargo builds here.
-fn build() -> Result<PathBuf> {
+/// Copies the perflab that cargo builds here, and this program, into a folder.
+fn build(folder: &Path) -> Result<()> {
     let built = Command::new("cargo").args(["build", "--quiet", "--package", "perflab"]).status()?;
     if !built.success() {
         bail!("perflab cannot be built");
     }
-    let perflab = Path::new("target/debug/perflab");
-    perflab.canonicalize().with_context(|| format!("{} is not there", perflab.display()))
+    for (from, name) in [("target/debug/perflab", "perflab"), ("/proc/self/exe", "xtask")] {
+        std::fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {from}"))?;
+    }
+    Ok(())
 }

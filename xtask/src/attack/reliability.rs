@@ -11,10 +11,9 @@ const PAGE: &str = "docs/reliability.md";
 const RULE: &str = "|:--|:--|--:|--:|--:|:--|:--|";
 
 /// Puts the counts into the attack's row; the rest of the page is people's.
-pub fn record(attack: &Attack, counts: &Counts) -> Result<()> {
+pub fn record(attack: &Attack, counts: &Counts, commit: &str) -> Result<()> {
     let page = std::fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
     let date = output("date", &["--utc", "+%F"])?;
-    let commit = output("git", &["describe", "--always", "--dirty", "--abbrev=7"])?;
     let row = format!(
         "| {} | {} | {} | {} | {} | {date} | {commit} |",
         attack.name,
@@ -26,6 +25,14 @@ pub fn record(attack: &Attack, counts: &Counts) -> Result<()> {
     let page =
         with_row(&page, attack.name, &row).with_context(|| format!("{PAGE} has no table of attacks"))?;
     std::fs::write(PAGE, page).with_context(|| format!("cannot write {PAGE}"))
+}
+
+/// What is attacked: the commit, and `-dirty` where files differ from it, this page aside, to which each attack adds.
+pub fn commit() -> Result<String> {
+    let commit = output("git", &["rev-parse", "--short=7", "HEAD"])?;
+    let exclude = format!(":(exclude){PAGE}");
+    let changed = output("git", &["status", "--porcelain", "--untracked-files=no", "--", ".", &exclude])?;
+    Ok(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
 fn output(program: &str, arguments: &[&str]) -> Result<String> {
