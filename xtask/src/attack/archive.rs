@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::profiles::{Chance, mutated};
-use super::trial::{Bench, copy, files, repeat};
+use super::mutants::{Chance, mutated};
+use super::trial::{Bench, LIMITS, copy, files, repeat};
 use super::{Attack, Counts, Ground};
 
 /// Hostile archives and portable files.
@@ -26,7 +26,7 @@ const RECORDED: &str = "crates/archive/tests/recorded";
 const OUTSIDE: &str = "nobody's but mine";
 
 fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
-    let good = Bench::new(ground, "good")?;
+    let good = Bench::new(ground, "good", &LIMITS)?;
     let folded = good.folder.join("stacks.folded");
     fs::write(&folded, "a;b;c 10\na;b 5\nd 1\n")?;
     let recorded = Path::new(RECORDED).canonicalize()?;
@@ -42,7 +42,7 @@ fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
         "stacks cannot be imported"
     );
     ensure!(good.try_out(&["export", "@latest", "whole.perflab"])?.is_none(), "nothing can be exported");
-    repeat(ground, count, |bench, number, chance| match number % 5 {
+    repeat(ground, &LIMITS, count, |bench, number, chance| match number % 5 {
         0 => portable(bench, &fs::read(good.folder.join("whole.perflab"))?, chance),
         _ => attempt(bench, &good.archive(), chance),
     })

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail, ensure};
 
-use super::trial::{Bench, files};
+use super::trial::{Bench, LIMITS, files};
 use super::{Attack, Counts, Ground};
 use crate::needs;
 
@@ -26,7 +26,7 @@ fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
     if !needs::is_root() {
         bail!("mounting is root's");
     }
-    let bench = Bench::new(ground, "disk")?;
+    let bench = Bench::new(ground, "disk", &LIMITS)?;
     let study = ground.folder.join("study.toml");
     fs::write(&study, STUDY)?;
     let mut counts = Counts::default();

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use super::processes::random;
+use super::processes::{random, signal};
 use super::{Attack, Counts, Ground, fake_guest};
 use crate::needs;
 
@@ -115,7 +115,7 @@ fn attempt(ground: &Ground, harm: Harm) -> Result<Option<String>> {
     let ended = wait(&mut run, END)?;
     let mut wrong = Vec::new();
     if !ended {
-        kill(i64::from(run.id()), "-KILL")?;
+        signal(run.id(), "KILL", false)?;
         run.wait()?;
         wrong.push(format!("it did not end within {END:?}"));
     }
@@ -159,19 +159,19 @@ fn disturb(ground: &Ground, harm: Harm, run: &mut Child) -> Result<Duration> {
     }
     let moment = Duration::from_millis(random(7000)?);
     sleep(moment);
-    let perflab = i64::from(run.id());
+    let perflab = run.id();
     let has_ended = run.try_wait()?.is_some();
     let qemu = second(ground);
     match (harm, qemu) {
         _ if has_ended => {}
-        (Harm::KillPerflab, _) => kill(perflab, "-KILL")?,
-        (Harm::Interrupt | Harm::Lie(_), _) => kill(perflab, "-INT")?,
-        (Harm::Kill, Some((pid, _))) => kill(pid, "-KILL")?,
-        (Harm::Freeze, Some((pid, _))) => kill(pid, "-STOP")?,
+        (Harm::KillPerflab, _) => signal(perflab, "KILL", false)?,
+        (Harm::Interrupt | Harm::Lie(_), _) => signal(perflab, "INT", false)?,
+        (Harm::Kill, Some((pid, _))) => signal(pid, "KILL", false)?,
+        (Harm::Freeze, Some((pid, _))) => signal(pid, "STOP", false)?,
         (Harm::Pause, Some((pid, _))) => {
-            kill(pid, "-STOP")?;
+            signal(pid, "STOP", false)?;
             sleep(Duration::from_secs(1));
-            kill(pid, "-CONT")?;
+            signal(pid, "CONT", false)?;
         }
         // A guest that is gone by now has no monitor.
         (Harm::Panic, Some((_, folder))) => drop(inject(&folder)),
@@ -181,7 +181,7 @@ fn disturb(ground: &Ground, harm: Harm, run: &mut Child) -> Result<Duration> {
 }
 
 /// QEMU's process of the second guest, and its folder, once it was noted.
-fn second(ground: &Ground) -> Option<(i64, PathBuf)> {
+fn second(ground: &Ground) -> Option<(u32, PathBuf)> {
     let folders = fs::read_dir(ground.folder.join("run/perflab")).ok()?.flatten();
     let mut folders = folders.filter(|folder| folder.file_name().to_string_lossy().starts_with("guest2-"));
     let folder = folders.next()?.path();
@@ -196,12 +196,6 @@ fn inject(folder: &Path) -> Result<()> {
         writeln!(monitor, "{{\"execute\": \"{order}\"}}")?;
         sleep(Duration::from_millis(50));
     }
-    Ok(())
-}
-
-fn kill(pid: i64, signal: &str) -> Result<()> {
-    // Gone already is fine.
-    Command::new("kill").args([signal, &pid.to_string()]).stderr(Stdio::null()).status()?;
     Ok(())
 }
 

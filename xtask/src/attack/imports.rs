@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::profiles::{Chance, mutated};
-use super::trial::{Bench, copy, files, repeat};
+use super::mutants::{Chance, mutated};
+use super::trial::{Bench, LIMITS, copy, files, repeat};
 use super::{Attack, Counts, Ground};
 
 /// Mutants of what other tools wrote, through every importer.
@@ -23,9 +23,18 @@ pub const ATTACK: Attack = Attack {
 
 const RECORDED: &str = "crates/archive/tests/recorded";
 /// Folders that are imported as such, with one of their files mutated.
-const FOLDERS: [&str; 4] = ["lkp-fsmark", "lkp-hackbench", "mmtests/current", "tools/criterion"];
-/// Imports after which a worker's archive is emptied: each is looked for among those before.
-const EMPTIED: u32 = 20;
+const FOLDERS: [&str; 8] = [
+    "lkp-fsmark",
+    "lkp-hackbench",
+    "mmtests/current",
+    "mmtests/2020",
+    "mmtests/streams-current",
+    "mmtests/streams-2020",
+    "tools/criterion",
+    EVIDENCE,
+];
+/// The folder whose traces, maps and dumps of memory are read together.
+const EVIDENCE: &str = "blktrace-2007";
 
 /// A path to import, and the file in it that is mutated.
 struct Original {
@@ -36,7 +45,7 @@ struct Original {
 fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
     let originals = originals()?;
     let mut counts = special(ground)?;
-    let mutants = repeat(ground, count.saturating_sub(counts.tried), |bench, number, chance| {
+    let mutants = repeat(ground, &LIMITS, count.saturating_sub(counts.tried), |bench, number, chance| {
         attempt(bench, originals.get(chance.below(originals.len())).context("no recording")?, number, chance)
     })?;
     counts.tried += mutants.tried;
@@ -58,7 +67,7 @@ fn originals() -> Result<Vec<Original>> {
         let root = recorded.join(folder);
         all.extend(files(&root)?.into_iter().map(|file| Original { root: root.clone(), file }));
     }
-    all.retain(|one| !one.file.ends_with("PROVENANCE"));
+    all.retain(|one| !one.file.ends_with("PROVENANCE") && !one.file.ends_with("make.py"));
     Ok(all)
 }
 
@@ -68,9 +77,7 @@ fn attempt(
     number: u32,
     chance: &mut Chance,
 ) -> Result<Option<String>> {
-    if number.is_multiple_of(EMPTIED) && bench.archive().exists() {
-        fs::remove_dir_all(bench.archive())?;
-    }
+    bench.empty_archive(number)?;
     let name = original.root.file_name().unwrap_or_default();
     let (room, inner) = (bench.folder.join("room"), original.file.strip_prefix(&original.root)?);
     if room.exists() {
@@ -82,12 +89,27 @@ fn attempt(
     let place = if inner.as_os_str().is_empty() { root.clone() } else { root.join(inner) };
     let mutant = changed(&fs::read(&place)?, chance);
     fs::write(&place, &mutant)?;
-    let failure = bench.try_out(&["import", &root.display().to_string()])?;
-    Ok(failure.map(|failure| {
-        let kept = std::env::temp_dir().join(format!("perflab-mutant-{}-{number}", std::process::id()));
-        let _ = fs::write(&kept, &mutant);
-        format!("{} ({}): {failure}", inner.display(), kept.display())
-    }))
+    let failure = match name == EVIDENCE {
+        true => cover(bench, &root, inner)?,
+        false => bench.try_out(&["import", &root.display().to_string()])?,
+    };
+    failure.map(|failure| bench.keep(&inner.display().to_string(), number, &mutant, &failure)).transpose()
+}
+
+/// Imports a trace with its map, and compares it with what was in memory; one of the files is the mutant.
+fn cover(bench: &Bench<'_>, folder: &Path, mutant: &Path) -> Result<Option<String>> {
+    let mutant = mutant.to_string_lossy();
+    let place = |kind: &str, usual: &str| {
+        folder.join(if mutant.contains(kind) { &*mutant } else { usual }).display().to_string()
+    };
+    let trace = place("blktrace", "partition.blktrace.0");
+    let map = place(if mutant.ends_with("times") { "times" } else { "map" }, "partition.map");
+    let dump = place("prefetch-trace", "prefetch-trace.64");
+    let import = bench.try_out(&["io", "import", &trace, "--map", &map, "--label", "old"])?;
+    match import {
+        Some(failure) => Ok(Some(failure)),
+        None => bench.try_out(&["io", "coverage", "old", "--trace", &dump]),
+    }
 }
 
 /// Bytes as they may be damaged, or, of a text, a value in it.
@@ -121,7 +143,7 @@ fn changed(bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
 
 /// What is no file, or one that is made to cost more than it has.
 fn special(ground: &Ground) -> Result<Counts> {
-    let bench = Bench::new(ground, "special")?;
+    let bench = Bench::new(ground, "special", &LIMITS)?;
     let at = |name: &str| bench.folder.join(name);
     make_endless(&bench.folder)?;
     make_costly(&bench.folder)?;

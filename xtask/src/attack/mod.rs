@@ -11,6 +11,7 @@ mod fake_guest;
 mod full_disk;
 mod guests;
 mod imports;
+mod mutants;
 mod processes;
 mod profiles;
 mod reliability;

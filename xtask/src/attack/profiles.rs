@@ -2,29 +2,27 @@
 //! memory and time.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::mutants::{Chance, mutated};
+use super::trial::{Bench, Limits, repeat};
 use super::{Attack, Counts, Ground};
 
 /// Mutants of perf.data, pprof and optrace files.
 pub const ATTACK: Attack = Attack {
     name: "profiles",
-    tries: "import of mutated perf.data (stacks, dwarf, compressed, pipe, groups, several events), pprof and optrace files, \
-            with 2 GB and 60 s each",
+    tries: "import of mutated perf.data (7 of 9: stacks, system, dwarf, compressed, pipe, groups, several events), pprof and \
+            optrace files, with 2 GB and 60 s each",
     brief: 1500,
     full: 6000,
     carry_out,
 };
 
-/// Memory of an import, in KiB: its own, the kernel's symbols and hundreds of times the file.
-const MEMORY: u32 = 2_000_000;
-const PATIENCE: Duration = Duration::from_secs(60);
+/// An import's memory: its own, the kernel's symbols and hundreds of times the file. It reads, or refuses what is damaged.
+const LIMITS: Limits = Limits { memory: 2_000_000, patience: Duration::from_secs(60), codes: &[0, 2] };
 /// What a sampled command does: some time in user space, some in the kernel.
 const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; cat /proc/kallsyms > /dev/null";
 
@@ -46,34 +44,18 @@ struct Original {
 }
 
 fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
-    let originals = originals(ground)?;
-    let counts = Mutex::new(Counts::default());
-    let next = AtomicU32::new(0);
-    let work = |worker: usize| -> Result<()> {
-        let mut chance = Chance::new()?;
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
-                return Ok(());
-            }
-            let original = originals.get(number as usize % originals.len()).context("no files")?;
-            let failure = attempt(ground, worker, original, &mut chance)?;
-            counts.lock().map_err(|_| anyhow::anyhow!("a thread died"))?.add(failure);
-        }
-    };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        let all: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
-        all.into_iter().try_for_each(|one| one.join().map_err(|_| anyhow::anyhow!("a thread died"))?)
-    })?;
-    counts.into_inner().map_err(|_| anyhow::anyhow!("a thread died"))
+    let originals = originals(&Bench::new(ground, "originals", &LIMITS)?)?;
+    repeat(ground, &LIMITS, count, |bench, number, chance| {
+        bench.empty_archive(number)?;
+        attempt(bench, originals.get(number as usize % originals.len()).context("no files")?, number, chance)
+    })
 }
 
-fn originals(ground: &Ground) -> Result<Vec<Original>> {
+fn originals(bench: &Bench<'_>) -> Result<Vec<Original>> {
     let flame = ["flame", "import"];
     let mut all = Vec::new();
     for (name, options) in RECORDINGS {
-        let path = ground.folder.join(format!("{name}.perf.data"));
+        let path = bench.folder.join(format!("{name}.perf.data"));
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-o"]).arg(&path).args(*options).args(["--", "sh", "-c", WORK]);
         done(&mut perf, "perf (apt install linux-perf, and as root)")?;
@@ -83,13 +65,13 @@ fn originals(ground: &Ground) -> Result<Vec<Original>> {
     perf.args(["record", "-q", "-g", "-o", "-", "--", "sh", "-c", WORK]);
     let bytes = done(&mut perf, "perf")?;
     all.push(Original { name: "pipe".into(), bytes, import: flame });
-    let (run, pprof) = (ground.folder.join("stacks.perf.data"), ground.folder.join("pprof.pb"));
-    done(perflab(ground, 0).args(["flame", "import"]).arg(run), "flame import")?;
-    done(perflab(ground, 0).args(["flame", "export", "--to", "pprof", "-o"]).arg(&pprof), "flame export")?;
+    let pprof = bench.folder.join("pprof.pb");
+    done(&mut bench.command(&["flame", "import", "stacks.perf.data"]), "flame import")?;
+    done(&mut bench.command(&["flame", "export", "--to", "pprof", "-o", "pprof.pb"]), "flame export")?;
     all.push(Original { name: "pprof".into(), bytes: fs::read(pprof)?, import: flame });
-    let trace = ground.folder.join("trace.optrace");
-    let mut load = perflab(ground, 0);
-    done(load.args(["load", "drv_rand_ops", "2000", "intsrt"]).env("OPTRACE_FILE", &trace), "the load")?;
+    let trace = bench.folder.join("trace.optrace");
+    let mut load = bench.command(&["load", "drv_rand_ops", "2000", "intsrt"]);
+    done(load.env("OPTRACE_FILE", &trace), "the load")?;
     all.push(Original { name: "optrace".into(), bytes: fs::read(trace)?, import: ["trace", "import"] });
     Ok(all)
 }
@@ -102,117 +84,16 @@ fn done(command: &mut Command, what: &str) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-fn perflab(ground: &Ground, worker: usize) -> Command {
-    let mut command = Command::new("sh");
-    let limited = format!("ulimit -v {MEMORY}; exec \"$@\"");
-    command.args(["-c", &limited, "sh"]).arg(&ground.perflab).current_dir(&ground.folder);
-    command.env("PERFLAB_ARCHIVE", ground.folder.join(format!("archive-{worker}")));
-    command.env("PERFLAB_STATE", ground.folder.join("state")).env("TMPDIR", &ground.folder);
-    command
-}
-
-/// Imports one mutant. One that perflab did not stand is kept beside the attack's folder.
+/// Imports one mutant.
 fn attempt(
-    ground: &Ground,
-    worker: usize,
+    bench: &Bench<'_>,
     original: &Original,
+    number: u32,
     chance: &mut Chance,
 ) -> Result<Option<String>> {
-    let path = ground.folder.join(format!("mutant-{worker}-{}", original.name));
-    let said = ground.folder.join(format!("said-{worker}"));
     let mutant = mutated(&original.bytes, chance);
-    fs::write(&path, &mutant)?;
-    let mut import = perflab(ground, worker);
-    import.args(original.import).arg(&path).stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = import.stderr(fs::File::create(&said)?).spawn().context("cannot start perflab")?;
-    let since = Instant::now();
-    let how = loop {
-        match child.try_wait()? {
-            // Read, or refused as what it is.
-            Some(status) if matches!(status.code(), Some(0 | 2)) => return Ok(None),
-            Some(status) => break status.to_string(),
-            None if since.elapsed() > PATIENCE => {
-                child.kill()?;
-                child.wait()?;
-                break format!("it was still at it after {PATIENCE:?}");
-            }
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    let kept = keep(&path, &original.name, since)?;
-    let said = String::from_utf8_lossy(&fs::read(said)?).into_owned();
-    let end: String = said.trim().chars().rev().take(300).collect::<Vec<_>>().into_iter().rev().collect();
-    Ok(Some(format!("{}: {how}; it is kept as {}: {end}", original.name, kept.display())))
-}
-
-fn keep(path: &Path, name: &str, since: Instant) -> Result<PathBuf> {
-    let unique = format!("{}-{}", std::process::id(), since.elapsed().subsec_nanos());
-    let kept = std::env::temp_dir().join(format!("perflab-mutant-{unique}-{name}"));
-    fs::copy(path, &kept)?;
-    Ok(kept)
-}
-
-/// A file with a few changes of one kind, most of them where sizes and counts are: near its ends.
-pub(super) fn mutated(original: &[u8], chance: &mut Chance) -> Vec<u8> {
-    let mut bytes = original.to_vec();
-    let changes = [1, 1, 1, 2, 4, 16][chance.below(6)];
-    let kind = chance.below(6);
-    for _ in 0..changes {
-        let length = bytes.len().max(1);
-        let at = match chance.below(3) {
-            0 => chance.below(length.min(400)),
-            1 => length - 1 - chance.below(length.min(9000)),
-            _ => chance.below(length),
-        };
-        match kind {
-            0 => overwrite(&mut bytes, at, |old| vec![old ^ 1 << chance.below(8)]),
-            1 => overwrite(&mut bytes, at, |_| vec![chance.next() as u8]),
-            2 => {
-                let numbers = [0, 1, 1 << 31, 1 << 40, 1 << 63, u64::MAX, length as u64, chance.next()];
-                let number = numbers[chance.below(numbers.len())];
-                overwrite(&mut bytes, at & !7, |_| number.to_le_bytes().to_vec());
-            }
-            3 => {
-                let numbers = [0, 1, 1 << 31, u32::MAX, 65_535, chance.next() as u32];
-                let number = numbers[chance.below(numbers.len())];
-                overwrite(&mut bytes, at & !3, |_| number.to_le_bytes().to_vec());
-            }
-            4 => bytes.truncate(at),
-            _ => {
-                let (from, most) = (chance.below(length), 1 + chance.below(4096));
-                let piece = bytes.iter().skip(from).take(most).copied().collect();
-                overwrite(&mut bytes, at, |_| piece);
-            }
-        }
-    }
-    bytes
-}
-
-fn overwrite(bytes: &mut [u8], at: usize, new: impl FnOnce(u8) -> Vec<u8>) {
-    let Some(old) = bytes.get(at).copied() else { return };
-    for (to, new) in bytes.iter_mut().skip(at).zip(new(old)) {
-        *to = new;
-    }
-}
-
-/// Chance, by xorshift: fast, and begun by the kernel's.
-pub(super) struct Chance(u64);
-
-impl Chance {
-    pub(super) fn new() -> Result<Self> {
-        let mut bytes = [0; 8];
-        std::io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;
-        Ok(Chance(u64::from_le_bytes(bytes) | 1))
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub(super) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
+    fs::write(bench.folder.join("mutant"), &mutant)?;
+    let [noun, verb] = original.import;
+    let failure = bench.try_out(&[noun, verb, "mutant"])?;
+    failure.map(|failure| bench.keep(&original.name, number, &mutant, &failure)).transpose()
 }

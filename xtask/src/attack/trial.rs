@@ -9,52 +9,85 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::mutants::Chance;
 use super::{Counts, Ground};
-use crate::attack::profiles::Chance;
 
-/// Memory of a command, in KiB.
-const MEMORY: u32 = 1_500_000;
-/// How long a command may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// What a command may take, and how it may end.
+pub struct Limits {
+    /// memory, in KiB
+    pub memory: u32,
+    /// time
+    pub patience: Duration,
+    /// exit codes
+    pub codes: &'static [i32],
+}
+
+/// Limits of most commands.
+pub const LIMITS: Limits =
+    Limits { memory: 1_500_000, patience: Duration::from_secs(30), codes: &[0, 1, 2, 3, 4, 5, 6, 7] };
+/// Attempts after which a worker's archive is emptied: each import is looked for among those before.
+const EMPTIED: u32 = 20;
 /// Bytes that a command may print: a message is cut, a table is as long as what it is of.
 const MOST_PRINTED: u64 = 4 << 20;
 
 /// Where a worker tries: a folder of its own, with an archive in it.
 pub struct Bench<'a> {
     ground: &'a Ground,
+    limits: &'a Limits,
     /// the folder
     pub folder: PathBuf,
 }
 
 impl<'a> Bench<'a> {
-    pub fn new(ground: &'a Ground, name: &str) -> Result<Self> {
+    pub fn new(ground: &'a Ground, name: &str, limits: &'a Limits) -> Result<Self> {
         let folder = ground.folder.join(name);
         fs::create_dir_all(&folder)?;
-        Ok(Bench { ground, folder })
+        Ok(Bench { ground, limits, folder })
     }
 
     pub fn archive(&self) -> PathBuf {
         self.folder.join("archive")
     }
 
-    /// Runs perflab; says what was wrong with how it ended, if something was.
-    pub fn try_out(&self, words: &[&str]) -> Result<Option<String>> {
-        let (out, err) = (self.folder.join("out"), self.folder.join("err"));
-        let limited = format!("ulimit -v {MEMORY}; exec \"$@\"");
+    /// Empties the archive before every few attempts.
+    pub fn empty_archive(&self, number: u32) -> Result<()> {
+        if number.is_multiple_of(EMPTIED) && self.archive().exists() {
+            fs::remove_dir_all(self.archive())?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a mutant that perflab did not stand beside the attack's folder, and says so.
+    pub fn keep(&self, name: &str, number: u32, mutant: &[u8], failure: &str) -> Result<String> {
+        let kept = std::env::temp_dir().join(format!("perflab-mutant-{}-{number}", std::process::id()));
+        fs::write(&kept, mutant)?;
+        Ok(format!("{name} (kept as {}): {failure}", kept.display()))
+    }
+
+    /// perflab with the bench's archive and limited memory.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let limited = format!("ulimit -v {}; exec \"$@\"", self.limits.memory);
         let mut command = Command::new("sh");
         command.args(["-c", &limited, "sh"]).arg(&self.ground.perflab).args(words).current_dir(&self.folder);
         command.env("PERFLAB_ARCHIVE", self.archive()).env("PERFLAB_STATE", self.folder.join("state"));
         command.env("TMPDIR", &self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs perflab; says what was wrong with how it ended, if something was.
+    pub fn try_out(&self, words: &[&str]) -> Result<Option<String>> {
+        let (out, err) = (self.folder.join("out"), self.folder.join("err"));
+        let mut command = self.command(words);
         let mut child = command.stdout(File::create(&out)?).stderr(File::create(&err)?).spawn()?;
         let since = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > self.limits.patience {
                 child.kill()?;
                 child.wait()?;
-                return Ok(Some(format!("{words:?}: it was still at it after {PATIENCE:?}")));
+                return Ok(Some(format!("{words:?}: it was still at it after {:?}", self.limits.patience)));
             }
             std::thread::sleep(Duration::from_millis(3));
         };
@@ -64,7 +97,7 @@ impl<'a> Bench<'a> {
         }
         let said = String::from_utf8_lossy(&[fs::read(&out)?, fs::read(&err)?].concat()).into_owned();
         let end: String = said.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
-        if !matches!(status.code(), Some(0..=7)) {
+        if !status.code().is_some_and(|code| self.limits.codes.contains(&code)) {
             return Ok(Some(format!("{words:?}: {status}: {end:?}")));
         }
         let commands = |sign: char| sign.is_control() && !matches!(sign, '\n' | '\t' | '\r');
@@ -78,12 +111,13 @@ impl<'a> Bench<'a> {
 /// Does `attempt` so many times, as many at once as there are processors.
 pub fn repeat(
     ground: &Ground,
+    limits: &Limits,
     count: u32,
     attempt: impl Fn(&Bench<'_>, u32, &mut Chance) -> Result<Option<String>> + Sync,
 ) -> Result<Counts> {
     let (counts, next) = (Mutex::new(Counts::default()), AtomicU32::new(0));
     let work = |worker: usize| -> Result<()> {
-        let (bench, mut chance) = (Bench::new(ground, &format!("worker-{worker}"))?, Chance::new()?);
+        let (bench, mut chance) = (Bench::new(ground, &format!("worker-{worker}"), limits)?, Chance::new()?);
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
