@@ -23,3 +23,4 @@ mod sysctl;
 mod thp;
 
 pub use family::{FactFamily, fact_families, facts};
+pub use memory::available_memory;

@@ -40,6 +40,8 @@ pub struct Recording {
     pub attributes: Vec<u8>,
     /// Whole records, a buffer a CPU, in order of time within each.
     pub buffers: Vec<Vec<u8>>,
+    /// Samples after those, for which the recorder had no room.
+    pub lost: u64,
     /// The processes when recording began.
     pub processes: Vec<Process>,
 }
@@ -98,7 +100,7 @@ impl Live {
         let mut records = Records::new(shapes);
         let buffers: Vec<&[u8]> = recording.buffers.iter().map(Vec::as_slice).collect();
         about.unreadable += records.take_all(&mut self.converter, &buffers, shapes).len() as u64;
-        about.lost += records.lost();
+        about.lost += records.lost().saturating_add(recording.lost);
     }
 }
 

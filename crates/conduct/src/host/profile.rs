@@ -36,6 +36,15 @@ impl Profiler {
     pub(super) fn finish(&self, recorder: Recorder, slot: u32, stream: &Stream) -> Result<(), ConductError> {
         let event = recorder.event();
         let (recording, cost) = recorder.stop()?;
+        if recording.lost > 0 {
+            let kept: usize = recording.buffers.iter().map(Vec::len).sum();
+            let message = format!(
+                "{} samples were lost at the end: memory was kept for {} MiB of them",
+                recording.lost,
+                kept >> 20
+            );
+            stream.warn(message, "sample less often, or for less time")?;
+        }
         let (batch, mut about) = self.live.borrow_mut().take(&recording, slot);
         about.event = event.name.into();
         about.unit = Unit::new(event.unit);

@@ -64,7 +64,7 @@ pub struct Profiled {
     pub unit: Unit,
     /// What this event cannot see, and how that misleads.
     pub hides: Option<String>,
-    /// Records that the kernel had no room for. Most of them were samples.
+    /// Records that the kernel, or the recorder, had no room for. Most of them were samples.
     pub lost: u64,
     /// Samples or lines of the source that could not be read.
     pub unreadable: u64,

@@ -33,7 +33,7 @@ pub struct Parts {
     pub stackless: u64,
     /// of a task that was dying
     pub dead: u64,
-    /// lost by the kernel for want of room
+    /// lost for want of room
     pub lost: u64,
     /// could not be read
     pub unreadable: u64,

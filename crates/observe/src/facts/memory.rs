@@ -1,6 +1,7 @@
 //! Family `memory`: total and available memory, page size, swap, huge pages.
 
 use super::notes::{Notes, field};
+use crate::Root;
 
 const MEMINFO: &str = "/proc/meminfo";
 
@@ -23,6 +24,12 @@ pub(super) fn collect(notes: &mut Notes<'_>) {
     }
     notes.file("memory.zswap", "/sys/module/zswap/parameters/enabled");
     notes.file("memory.ksm", "/sys/kernel/mm/ksm/run");
+}
+
+/// Bytes that can be had without swapping; none where the kernel does not say (before Linux 3.14).
+pub fn available_memory(root: &Root) -> Option<u64> {
+    let text = root.read(MEMINFO).ok()?;
+    u64::try_from(field(&text, ':', "MemAvailable").and_then(bytes)?).ok()
 }
 
 /// `24682416 kB` in bytes, and a bare count as it is.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use perf_event_open_sys::bindings as sys;
 use perflab_model::Nanos;
 use perflab_stacks::{KernelSymbols, Recording};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,12 +16,17 @@ use rustix::time::Timespec;
 use super::event::{self, Chosen};
 use super::ring::{self, Ring};
 use super::{ProfileError, Scope, processes};
+use crate::facts::available_memory;
 use crate::{Root, usage};
 
 /// Buffer pages of a CPU, tried from the largest: what may be locked is limited for users.
 const PAGES: [usize; 4] = [512, 128, 32, 8];
 /// The longest that the reader waits for a buffer to fill, and hence for the word to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Records are kept up to this part of the memory that is available: naming them takes several times as much.
+const PART_OF_AVAILABLE: u64 = 8;
+/// And up to so many bytes, some millions of samples: beyond that, naming takes minutes.
+const MOST_KEPT: u64 = 1 << 30;
 
 /// A profile being taken. Dropped without [`Recorder::stop`], it is thrown away.
 #[derive(Debug)]
@@ -34,16 +40,77 @@ pub struct Recorder {
 /// What the reader brings back.
 #[derive(Debug, Default)]
 struct Read {
-    buffers: Vec<Vec<u8>>,
+    kept: Kept,
     cost: Nanos,
 }
 
+/// The records of every ring, as many as there is room for.
+#[derive(Debug, Default)]
+struct Kept {
+    buffers: Vec<Vec<u8>>,
+    /// bytes that may still be kept; none once something was not
+    room: usize,
+    /// samples that were not kept
+    lost: u64,
+}
+
+impl Kept {
+    /// Takes what is in the rings. From the first time on that it is more than there is room for, samples are counted instead:
+    /// their beginning is kept, without gaps.
+    fn take(&mut self, rings: &[Ring]) {
+        let mut fresh = Vec::new();
+        for (ring, buffer) in rings.iter().zip(&mut self.buffers) {
+            fresh.clear();
+            ring.drain(&mut fresh);
+            if fresh.len() > self.room {
+                self.room = 0;
+                self.lost += samples(&fresh);
+            } else {
+                self.room -= fresh.len();
+                buffer.extend_from_slice(&fresh);
+            }
+        }
+    }
+}
+
+/// How many samples there are among whole records, with those that the kernel says it lost.
+fn samples(mut records: &[u8]) -> u64 {
+    let mut count = 0_u64;
+    while let Some((head, rest)) = records.split_first_chunk::<8>() {
+        let [a, b, c, d, _, _, low, high] = *head;
+        let length = usize::from(u16::from_ne_bytes([low, high])).saturating_sub(head.len());
+        let (body, rest) = rest.split_at(length.min(rest.len()));
+        count = count.saturating_add(match u32::from_ne_bytes([a, b, c, d]) {
+            sys::PERF_RECORD_SAMPLE => 1,
+            // A record of what was lost has a number of the event, and the count.
+            sys::PERF_RECORD_LOST => body
+                .get(8..16)
+                .map_or(0, |count| count.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))),
+            _ => 0,
+        });
+        records = rest;
+    }
+    count
+}
+
 impl Recorder {
-    /// Begins to sample at `frequency` Hz on every CPU.
+    /// Begins to sample at `frequency` Hz on every CPU. Records take a part of the memory that is available at most.
     ///
     /// # Errors
     /// [`ProfileError`] with the setting to change.
     pub fn start(root: &Root, scope: Scope, frequency: u64) -> Result<Recorder, ProfileError> {
+        let available = available_memory(root).unwrap_or(u64::MAX);
+        let room = usize::try_from((available / PART_OF_AVAILABLE).min(MOST_KEPT)).unwrap_or(usize::MAX);
+        Self::start_within(root, scope, frequency, room)
+    }
+
+    /// Begins to sample, and keeps so many bytes of records at most.
+    pub(super) fn start_within(
+        root: &Root,
+        scope: Scope,
+        frequency: u64,
+        room: usize,
+    ) -> Result<Recorder, ProfileError> {
         let chosen = event::choose(root, scope, frequency)?;
         let mut attr = chosen.attributes(frequency, scope != Scope::System);
         attr.__bindgen_anon_2.wakeup_watermark = 64 * 1024;
@@ -72,7 +139,7 @@ impl Recorder {
             ..Recording::default()
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let reader = spawn(rings, others, Arc::clone(&stop))?;
+        let reader = spawn(rings, others, Arc::clone(&stop), room)?;
         Ok(Recorder { chosen, recording, stop, reader: Some(reader) })
     }
 
@@ -89,7 +156,8 @@ impl Recorder {
         self.stop.store(true, Ordering::Relaxed);
         let reader = self.reader.take().ok_or(ProfileError::Reader)?;
         let read = reader.join().map_err(|_| ProfileError::Reader)?;
-        Ok((Recording { buffers: read.buffers, ..std::mem::take(&mut self.recording) }, read.cost))
+        let Kept { buffers, lost, .. } = read.kept;
+        Ok((Recording { buffers, lost, ..std::mem::take(&mut self.recording) }, read.cost))
     }
 }
 
@@ -101,7 +169,7 @@ impl Drop for Recorder {
 
 /// The events of all tasks on a CPU, with one buffer. A CPU that went offline, or a task that ended, has none.
 fn open_cpu(
-    attr: &perf_event_open_sys::bindings::perf_event_attr,
+    attr: &sys::perf_event_attr,
     tasks: &[i32],
     cpu: u32,
     others: &mut Vec<OwnedFd>,
@@ -134,7 +202,7 @@ fn mapped(fd: OwnedFd, cpu: u32) -> Result<Ring, ProfileError> {
 }
 
 /// The attributes as the kernel has them, for the reader of records.
-fn bytes(attr: &perf_event_open_sys::bindings::perf_event_attr) -> Vec<u8> {
+fn bytes(attr: &sys::perf_event_attr) -> Vec<u8> {
     let begin: *const u8 = std::ptr::from_ref(attr).cast();
     // SAFETY: a plain structure of numbers without padding, read for as long as it is.
     unsafe { std::slice::from_raw_parts(begin, size_of_val(attr)) }.to_vec()
@@ -145,18 +213,18 @@ fn spawn(
     rings: Vec<Ring>,
     others: Vec<OwnedFd>,
     stop: Arc<AtomicBool>,
+    room: usize,
 ) -> Result<JoinHandle<Read>, ProfileError> {
     let all = || rings.iter().map(Ring::fd).chain(&others);
     for fd in all() {
         ring::switch(fd, true).map_err(|_| ProfileError::Reader)?;
     }
     let thread = std::thread::Builder::new().name("profile".into());
-    thread.spawn(move || read(&rings, &others, &stop)).map_err(|_| ProfileError::Reader)
+    thread.spawn(move || read(&rings, &others, &stop, room)).map_err(|_| ProfileError::Reader)
 }
 
-fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool) -> Read {
-    let mut buffers = vec![Vec::new(); rings.len()];
-    let mut drain = || rings.iter().zip(&mut buffers).for_each(|(ring, buffer)| ring.drain(buffer));
+fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool, room: usize) -> Read {
+    let mut kept = Kept { buffers: vec![Vec::new(); rings.len()], room, lost: 0 };
     let patience = Timespec::try_from(PATIENCE).ok();
     while !stop.load(Ordering::Relaxed) {
         let mut fds: Vec<PollFd<'_>> =
@@ -166,13 +234,13 @@ fn read(rings: &[Ring], others: &[OwnedFd], stop: &AtomicBool) -> Read {
         if fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP)) {
             std::thread::sleep(PATIENCE);
         }
-        drain();
+        kept.take(rings);
     }
     for fd in rings.iter().map(Ring::fd).chain(others) {
         let _ = ring::switch(fd, false);
     }
-    drain();
-    Read { buffers, cost: usage::own_thread() }
+    kept.take(rings);
+    Read { kept, cost: usage::own_thread() }
 }
 
 /// The kernel's symbols.

@@ -47,6 +47,28 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_counted() {
+    let root = Root::host();
+    if let Err(error) = check(&root, Scope::Children, 4999) {
+        assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
+        eprintln!("SKIP what_there_is_no_room_for: {error}");
+        return;
+    }
+    const ROOM: usize = 10_000;
+    let recorder = Recorder::start_within(&root, Scope::Children, 4999, ROOM).unwrap();
+    busy();
+    busy();
+    let (recording, _) = recorder.stop().unwrap();
+    let kept: usize = recording.buffers.iter().map(Vec::len).sum();
+    assert!(kept <= ROOM && recording.lost > 0, "{kept} bytes, {} lost", recording.lost);
+    let (batch, about) = Live::new(&[]).unwrap().take(&recording, 0);
+    assert!(about.lost >= recording.lost);
+    // 4999 a second of CPU, of 0.6 s at most.
+    let all = batch.samples.len() as u64 + about.lost;
+    assert!((20..4999).contains(&all), "{} kept, {} lost", batch.samples.len(), about.lost);
+}
+
+#[test]
 fn a_process_that_is_not_there_is_named() {
     let error = Recorder::start(&Root::host(), Scope::Process(i32::MAX - 1), 99).map(drop);
     let Err(error) = error else { panic!("there is no such process") };

@@ -11,7 +11,7 @@ pub(super) fn named(parts: &Parts) -> [(&'static str, u64); 5] {
         ("with a stack", parts.stacks),
         ("without a stack", parts.stackless),
         ("of dying tasks", parts.dead),
-        ("lost by the kernel", parts.lost),
+        ("lost for want of room", parts.lost),
         ("unreadable", parts.unreadable),
     ]
 }

@@ -30,7 +30,8 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
     let parts = profile.parts();
     if parts.lost + parts.unreadable > 0 {
         let (lost, unreadable) = (parts.lost, parts.unreadable);
-        context.say(format!("not in the file: {lost} samples lost by the kernel, {unreadable} unreadable"));
+        context
+            .say(format!("not in the file: {lost} samples lost for want of room, {unreadable} unreadable"));
     }
     Ok(Exit::Fine)
 }
