@@ -1,7 +1,9 @@
 //! Reading a trace file. Owns what is sound in it: a file that was cut short, or is damaged somewhere, is read up to
 //! there, and [`Told`] says so. Refuses to hold operations: each is shown once and forgotten.
 
+use std::collections::HashMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,12 @@ use crate::{Entries, Error, StampCost, Words};
 const MOST_HEAD: usize = 1 << 20;
 /// The longest block that is believed: a chunk is at most this long.
 const MOST_BLOCK: u64 = 1 << 30;
+/// The highest count that is believed: one a nanosecond for three days.
+const MOST_TOLD: u128 = 1 << 48;
+/// Nanoseconds of a tick that are believed: of clocks of a kilohertz to a terahertz.
+const TICKS: RangeInclusive<f64> = 1e-3..=1e6;
+/// Ticks that recording an operation or a span is believed to cost.
+const COSTS: RangeInclusive<f64> = 0.0..=1e9;
 
 /// A trace file, its header read and its blocks found.
 #[derive(Debug)]
@@ -129,14 +137,19 @@ impl File {
     /// # Errors
     /// The file can no longer be read.
     pub fn read(&self, mut show: impl FnMut(&Operation)) -> Result<Told, Error> {
-        let mut told = self.told();
-        for opened in self.of(BlockKind::Lane, None) {
+        let (mut told, is_closed) = self.told();
+        let mut blocks = self.blocks_by_lane();
+        // Memory of threads that overlaps is nobody's: what is read twice would be counted twice.
+        let mut unread = self.file.metadata().map_or(0, |about| about.len());
+        for opened in self.of(BlockKind::Lane) {
+            // A lane that is opened twice has its blocks once.
+            let own = blocks.remove(&opened.lane).unwrap_or_default();
             let about = self.load(opened)?;
             let thread = about.first().map_or(0, |thread| *thread as i32);
-            let kernel = self.kernel(opened.lane, &mut told)?;
+            let kernel = self.kernel(&own, &mut told)?;
             let mut lane = Lane::new(thread, opened.lane, KindCosts::of(&self.header), kernel);
             let mut from = self.header.start;
-            for block in self.of(BlockKind::Operations, Some(opened.lane)) {
+            for block in own.iter().filter(|block| block.kind == BlockKind::Operations) {
                 let line = Line::through(from, block.closed, self.header.ns_per_tick);
                 let words = self.load(block)?;
                 if let Err(reason) =
@@ -147,12 +160,15 @@ impl File {
                 }
                 from = block.closed;
             }
-            if let (Some(_), [_, at, bytes]) = (&self.cut, about.as_slice()) {
+            if let (Some(_), [_, at, bytes]) = (&self.cut, about.as_slice())
+                && *bytes <= unread
+            {
+                unread -= *bytes;
                 self.rescue(&mut lane, (*at, *bytes), from, &mut told, &mut show);
             }
         }
         let Entries { entered, ended, abandoned, nested, open, .. } = told.entries;
-        if self.cut.is_some() {
+        if !is_closed {
             // Of what was written before its end the file tells operations only.
             let missing = told.operations.saturating_sub(ended);
             (told.entries.entered, told.entries.ended) = (entered + missing, ended + missing);
@@ -212,24 +228,65 @@ impl File {
         told.entries.open += u64::from(replay.state.open);
     }
 
-    fn of(&self, kind: BlockKind, lane: Option<u32>) -> impl Iterator<Item = &Block> {
-        let wanted = move |block: &&Block| block.kind == kind && lane.is_none_or(|lane| lane == block.lane);
-        self.blocks.iter().filter(wanted)
+    fn of(&self, kind: BlockKind) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(move |block| block.kind == kind)
     }
 
-    fn told(&self) -> Told {
+    /// What was recorded in each lane, in the file's order.
+    fn blocks_by_lane(&self) -> HashMap<u32, Vec<&Block>> {
+        let mut lanes: HashMap<u32, Vec<&Block>> = HashMap::new();
+        let recorded = |block: &&Block| matches!(block.kind, BlockKind::Operations | BlockKind::Events);
+        for block in self.blocks.iter().filter(recorded) {
+            lanes.entry(block.lane).or_default().push(block);
+        }
+        lanes
+    }
+
+    /// The figures of the last block, none where there is none; why they cannot be, where they contradict what is in the file.
+    fn last_figures(&self) -> Result<Option<Vec<u64>>, String> {
+        let Some(end) = self.of(BlockKind::End).next() else { return Ok(None) };
+        let figures = self.load(end).map_err(|error| error.to_string())?;
+        let figure = |at: usize| u128::from(figures.get(at).copied().unwrap_or(0));
+        let written: u128 = self.of(BlockKind::Operations).map(|block| u128::from(block.records)).sum();
+        if figure(0) != written {
+            return Err(format!(
+                "at byte {}: {} operations are told of, and {written} are there",
+                end.at,
+                figure(0)
+            ));
+        }
+        let (entered, lost) = (figure(6), figure(1));
+        let sum = written + lost + figure(7) + figure(8) + figure(9);
+        if entered > 0 && entered != sum {
+            let what = format!("{entered} operations began, and {sum} were ended, left or lost");
+            return Err(format!("at byte {}: {what}", end.at));
+        }
+        match [1, 2, 4, 5, 6].into_iter().find(|at| figure(*at) > MOST_TOLD) {
+            Some(at) => {
+                Err(format!("at byte {}: its last block counts to {}, which cannot be", end.at, figure(at)))
+            }
+            None => Ok(Some(figures)),
+        }
+    }
+
+    /// What the file says of itself, and whether it was closed with figures that can be.
+    fn told(&self) -> (Told, bool) {
         let Cost { operation, around, span } = self.header.cost;
         let costs = KindCosts::of(&self.header);
-        let end =
-            self.of(BlockKind::End, None).next().and_then(|end| self.load(end).ok()).unwrap_or_default();
+        let (figures, contradiction) = match self.last_figures() {
+            Ok(figures) => (figures, None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let is_closed = figures.is_some();
+        let end = figures.unwrap_or_default();
         let figure = |at: usize| end.get(at).copied().unwrap_or(0);
-        Told {
+        let told = Told {
             lost: figure(1),
-            cut: self.cut.clone(),
+            cut: self.cut.clone().or(contradiction),
             waits: figure(2),
             waited: figure(3),
             events_lost: figure(4),
-            threads: self.of(BlockKind::Lane, None).count() as u32,
+            threads: self.of(BlockKind::Lane).count() as u32,
             refused: (self.header.refused != 0).then_some(self.header.refused as i32),
             operation_cost: operation * self.header.ns_per_tick,
             span_cost: (around + span) * self.header.ns_per_tick,
@@ -246,12 +303,13 @@ impl File {
             operation_costs: costs.operations,
             span_costs: costs.spans,
             ..Told::default()
-        }
+        };
+        (told, is_closed)
     }
 
-    fn kernel(&self, lane: u32, told: &mut Told) -> Result<Kernel, Error> {
+    fn kernel(&self, own: &[&Block], told: &mut Told) -> Result<Kernel, Error> {
         let mut kernel = Kernel::default();
-        for block in self.of(BlockKind::Events, Some(lane)) {
+        for block in own.iter().filter(|block| block.kind == BlockKind::Events) {
             for event in self.load(block)?.chunks_exact(2) {
                 if let [ns, kind] = *event
                     && let Some(kind) = EventKind::of(kind)
@@ -311,6 +369,16 @@ fn header(file: &fs::File, path: &Path) -> Result<(Header, u64), Error> {
         refused: word(10),
         words: String::from_utf8_lossy(&text).into_owned(),
     };
+    if !TICKS.contains(&header.ns_per_tick) {
+        return Err(strange(
+            path,
+            format!("its clock ticks every {} ns, which cannot be", header.ns_per_tick),
+        ));
+    }
+    let Cost { operation, around, span } = header.cost;
+    if let Some(cost) = [operation, around, span].into_iter().find(|cost| !COSTS.contains(cost)) {
+        return Err(strange(path, format!("an operation or a span costs {cost} ticks, which cannot be")));
+    }
     Ok((header, length as u64))
 }
 

@@ -154,6 +154,46 @@ fn operations_whose_clock_runs_backwards_are_counted_and_left_out() {
     laboratory.good(&["trace", "compare", "back", "far"]);
 }
 
+#[test]
+fn counts_that_cannot_be_are_damage() {
+    let laboratory = Laboratory::new();
+    let sound = std::fs::read(trace(&laboratory, "2000")).unwrap();
+    let changed = |at: usize, word: u64| {
+        let mut bytes = sound.clone();
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        bytes
+    };
+    let end = blocks(&sound, 4)[0] + 32;
+    assert!(!causes_of(&laboratory, "sound", &sound).contains("not whole"));
+    // Of operations, those lost, waits, the kernel's events, forks, begins and what became of them.
+    for (number, count) in
+        [(0, 2001), (1, 1), (2, 1 << 60), (4, 1 << 60), (5, 1 << 60), (6, u64::MAX), (7, 3), (8, 3)]
+    {
+        let out = causes_of(&laboratory, &format!("told-{number}"), &changed(end + 8 * number, count));
+        assert!(
+            out.contains("The trace is not whole: at byte") && out.contains("2,000 operations"),
+            "{number}: {out}"
+        );
+    }
+    // A lane that is opened twice has its operations once.
+    let lane = blocks(&sound, 3)[0];
+    let twice = [&sound[..lane], &sound[lane..lane + 56], &sound[lane..]].concat();
+    assert_eq!(word(&sound, lane + 8), 24);
+    let out = causes_of(&laboratory, "twice", &twice);
+    assert!(out.contains("2,000 operations"), "{out}");
+    // Clocks and costs that cannot be are no trace.
+    for (at, value) in [(6, 1e300), (6, 0.0), (7, 1e300), (9, -5.0_f64)] {
+        let said = import(&laboratory, "clock", &changed(8 * at, value.to_bits()));
+        fails(&said, 2, &["clock", "which cannot be"]);
+    }
+}
+
+fn causes_of(laboratory: &Laboratory, label: &str, bytes: &[u8]) -> String {
+    let said = import(laboratory, label, bytes);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    causes(laboratory, label)
+}
+
 /// A trace of a program of the test's own.
 fn recorded(path: &Path, work: impl Fn(&optrace::Recorder, i64)) {
     let words = Words::new(&["insert"], &["outer", "inner"], &["elements"]).unwrap();
