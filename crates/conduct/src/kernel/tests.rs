@@ -1,4 +1,6 @@
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
@@ -52,20 +54,47 @@ fn what_is_no_kernel_is_refused() {
     assert!(error.contains("it has no boot header"), "{error}");
 }
 
-#[test]
-fn the_release_is_read_from_the_boot_header() {
-    let folder = tempfile::tempdir().unwrap();
-    let image = folder.path().join("boot/vmlinuz");
-    std::fs::create_dir(folder.path().join("boot")).unwrap();
+/// An image with its modules, as a package unpacks them; the image.
+fn unpack(folder: &Path) -> PathBuf {
+    let image = folder.join("boot/vmlinuz");
+    std::fs::create_dir(folder.join("boot")).unwrap();
     let mut head = vec![0_u8; 0x1000];
     head[0x202..0x206].copy_from_slice(b"HdrS");
     head[0x20e..0x210].copy_from_slice(&0x600_u16.to_le_bytes());
     head[0x800..0x80c].copy_from_slice(b"6.1.0-test (");
     std::fs::write(&image, &head).unwrap();
+    std::fs::create_dir_all(folder.join("lib/modules/6.1.0-test/kernel")).unwrap();
+    image
+}
+
+#[test]
+fn the_release_is_read_from_the_boot_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = Kernel::open(&unpack(folder.path()), None).unwrap();
     let modules = folder.path().join("lib/modules/6.1.0-test");
-    std::fs::create_dir_all(modules.join("kernel")).unwrap();
-    let kernel = Kernel::open(&image, None).unwrap();
     assert_eq!((kernel.release.as_str(), kernel.modules), ("6.1.0-test", Some(modules)));
+}
+
+#[test]
+fn a_kernel_that_is_fetched_again_is_there_all_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("kernels/own");
+    let put = || cache::put_in(&home, "own", |new| Ok(unpack(new))).unwrap();
+    let first = put();
+    assert_eq!(first.image, home.join("boot/vmlinuz"));
+    assert_eq!(first.modules, Some(home.join("lib/modules/6.1.0-test")));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..300).for_each(|_| assert_eq!(put(), first));
+            done.store(true, Ordering::Release);
+        });
+        while !done.load(Ordering::Acquire) {
+            assert_eq!(cache::kept_in(&home).as_ref(), Some(&first));
+        }
+    });
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("kernels")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
