@@ -302,6 +302,8 @@ fn command(ground: &Ground, arguments: &[&str]) -> Command {
     let mut command = Command::new(&ground.perflab);
     command.args(arguments).current_dir(&ground.folder);
     command.env("PERFLAB_STATE", folder("state")).env("PERFLAB_ARCHIVE", folder("archive"));
+    // Its own kernel, which nobody fetches anew meanwhile.
+    command.env("PERFLAB_CACHE", folder("cache"));
     command.env("XDG_RUNTIME_DIR", folder("run")).env("TMPDIR", folder("tmp"));
     command.env("PATH", format!("{}:{path}", folder("bin").display()));
     command
