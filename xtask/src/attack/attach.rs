@@ -75,7 +75,7 @@ fn carry_out(ground: &Ground, seconds: u32) -> Result<Counts> {
     let watch = &|(number, group): (usize, &[Victim])| -> Result<()> {
         let folder = ground.folder.join(format!("group-{number}"));
         fs::create_dir_all(&folder)?;
-        let ground = Ground { perflab: ground.perflab.clone(), folder };
+        let ground = Ground { perflab: ground.perflab.clone(), xtask: ground.xtask.clone(), folder };
         for victim in group {
             let attempts = attempts(&ground, victim, seconds, &counts).with_context(|| victim.name)?;
             println!("  {}: {attempts} times", victim.name);
