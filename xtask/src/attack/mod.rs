@@ -100,14 +100,12 @@ impl Counts {
     }
 }
 
-/// Carries out all attacks, or one; `false` where something did not hold.
+/// Carries out all attacks, or some; `false` where something did not hold.
 ///
-/// `arguments` are what follows `long attack`: `--brief`, `--only NAME`.
+/// `arguments` are what follows `long attack`: `--brief`, `--only NAME` (several times for several).
 pub fn attack(arguments: &[String]) -> Result<bool> {
     let (brief, only) = chosen(arguments)?;
-    if let Some(name) = &only
-        && !ALL.iter().any(|attack| attack.name == name)
-    {
+    if let Some(name) = only.iter().find(|name| !ALL.iter().any(|attack| attack.name == name.as_str())) {
         let names: Vec<&str> = ALL.iter().map(|attack| attack.name).collect();
         bail!("there is no attack `{name}`; there are: {}", names.join(", "));
     }
@@ -115,7 +113,9 @@ pub fn attack(arguments: &[String]) -> Result<bool> {
     let programs = temporary_folder("programs")?;
     let all_held = build(&programs).and_then(|()| {
         let mut all_held = true;
-        for attack in ALL.iter().filter(|attack| only.as_deref().is_none_or(|name| name == attack.name)) {
+        for attack in
+            ALL.iter().filter(|attack| only.is_empty() || only.iter().any(|name| name == attack.name))
+        {
             let count = if brief { attack.brief } else { attack.full };
             all_held &= carry_out(attack, &programs, count, &commit)?;
         }
@@ -125,13 +125,13 @@ pub fn attack(arguments: &[String]) -> Result<bool> {
     all_held
 }
 
-fn chosen(arguments: &[String]) -> Result<(bool, Option<String>)> {
-    let (mut brief, mut only) = (false, None);
+fn chosen(arguments: &[String]) -> Result<(bool, Vec<String>)> {
+    let (mut brief, mut only) = (false, Vec::new());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--brief" => brief = true,
-            "--only" => only = Some(arguments.next().context("--only needs the name of an attack")?.clone()),
+            "--only" => only.push(arguments.next().context("--only needs the name of an attack")?.clone()),
             other => bail!("`{other}` is not known; there are --brief and --only NAME"),
         }
     }
