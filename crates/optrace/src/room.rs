@@ -75,6 +75,11 @@ impl Room {
         Ok(Self { file, taken: Mutex::new(taken) })
     }
 
+    /// Writes the header again, which must be as long as it was.
+    pub(crate) fn set_header(&self, header: &Header) -> io::Result<()> {
+        self.file.write_all_at(&header.bytes(), 0)
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

@@ -96,6 +96,9 @@ pub struct Entries {
 /// A trace file of somebody else's time stamps.
 pub struct Stamps {
     path: PathBuf,
+    room: Arc<Room>,
+    header: Header,
+    names: String,
     writer: Writer,
     threads: HashMap<i32, Thread>,
     summary: Summary,
@@ -150,31 +153,35 @@ impl Stamps {
         (operations, spans): (&[StampCost], &[StampCost]),
     ) -> Result<Self, Error> {
         let file = create_own(path).map_err(Error::io("create", path))?;
-        let operation = StampCost::dearest(operations);
-        let span = if spans.is_empty() { operation } else { StampCost::dearest(spans) };
-        let around = (span.pair - span.between).max(0.0);
-        let line = |list: char, cost: &StampCost| format!("c {list} {} {}\n", cost.between, cost.pair);
-        let costs =
-            operations.iter().map(|cost| line('o', cost)).chain(spans.iter().map(|cost| line('s', cost)));
-        let header = Header {
+        let mut header = Header {
             clock: ClockKind::Monotonic,
             process: u64::from(process),
             start: ClockKind::Monotonic.pair(),
             ns_per_tick: 1.0,
-            cost: Cost { operation: operation.between, around, span: span.between },
+            cost: Cost::default(),
             refused: 0,
-            words: words.text() + &costs.collect::<String>(),
+            words: String::new(),
         };
-        let room = Room::begin(file, &header).map_err(Error::io("write", path))?;
-        let writer = Writer::new(Arc::new(room));
+        let names = words.text();
+        put_costs(&mut header, &names, (operations, spans));
+        let room = Arc::new(Room::begin(file, &header).map_err(Error::io("write", path))?);
+        let writer = Writer::new(room.clone());
         Ok(Self {
             path: path.into(),
+            room,
+            header,
+            names,
             writer,
             threads: HashMap::new(),
             summary: Summary::default(),
             operations: Vec::new(),
             spans: Vec::new(),
         })
+    }
+
+    /// What taking the stamps cost, now that it is known better: of as many kinds as when the trace was created.
+    pub fn set_costs(&mut self, costs: (&[StampCost], &[StampCost])) {
+        put_costs(&mut self.header, &self.names, costs);
     }
 
     /// One time stamp of a thread; each thread's come in the order of time.
@@ -301,8 +308,21 @@ impl Stamps {
         let mut threads: Vec<Thread> = self.threads.into_values().collect();
         threads.sort_by_key(|thread| thread.number);
         threads.iter_mut().for_each(|thread| thread.flush(&mut self.writer));
+        self.room.set_header(&self.header).map_err(Error::io("write", &self.path))?;
         self.writer.close(self.summary).map_err(Error::io("write", &self.path))
     }
+}
+
+/// Puts costs into a header, as one that is as long whatever they are.
+fn put_costs(header: &mut Header, names: &str, (operations, spans): (&[StampCost], &[StampCost])) {
+    let operation = StampCost::dearest(operations);
+    let span = if spans.is_empty() { operation } else { StampCost::dearest(spans) };
+    let around = (span.pair - span.between).max(0.0);
+    let line =
+        |list: char, cost: &StampCost| format!("c {list} {:018.3} {:018.3}\n", cost.between, cost.pair);
+    let costs = operations.iter().map(|cost| line('o', cost)).chain(spans.iter().map(|cost| line('s', cost)));
+    header.cost = Cost { operation: operation.between, around, span: span.between };
+    header.words = names.to_owned() + &costs.collect::<String>();
 }
 
 fn entries(of: &mut Vec<Entries>, number: u8) -> &mut Entries {

@@ -29,9 +29,9 @@ pub struct Watched {
     pub command: String,
     /// The begins and ends that were watched, as they were asked for.
     pub places: String,
-    /// Nanoseconds that an event costs.
-    pub event_cost: f64,
-    /// Of each name of an operation or span: nanoseconds that an entry and an exit cost.
+    /// Nanoseconds that an event costs: the larger, what it cost before and what it cost at the end.
+    pub event_costs: [f64; 3],
+    /// Of each name of an operation or span: nanoseconds that an entry and an exit cost, the larger of before and the end.
     pub costs: Vec<(String, f64, f64)>,
     /// Of each name: what became of its entries, in words.
     pub entries: Vec<(String, String)>,
@@ -61,7 +61,9 @@ pub fn import_watched(
     story.facts = Default::default();
     story.facts.add("trace.command", watched.command.as_str(), "perflab");
     story.facts.add("trace.places", watched.places.as_str(), "perflab");
-    story.facts.add("trace.event-cost-ns", watched.event_cost.round() as i64, "perflab");
+    for (name, cost) in ["", ".before", ".at-end"].into_iter().zip(watched.event_costs) {
+        story.facts.add(&format!("trace.event-cost-ns{name}"), cost.round() as i64, "perflab");
+    }
     for (name, entry, exit) in &watched.costs {
         story.facts.add(&format!("trace.cost-ns.entry.{name}"), entry.round() as i64, "perflab");
         story.facts.add(&format!("trace.cost-ns.exit.{name}"), exit.round() as i64, "perflab");

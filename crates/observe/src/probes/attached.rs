@@ -20,6 +20,8 @@ use crate::{Root, monotonic_now};
 
 /// Buffer pages of a CPU, tried from the largest.
 const PAGES: [usize; 4] = [2048, 512, 128, 8];
+/// The same, of what is emptied as soon as something was told.
+const FEW_PAGES: [usize; 1] = [8];
 /// Threads that close events beside one another.
 const CLOSERS: usize = 32;
 
@@ -48,13 +50,15 @@ pub struct PlaceCondition {
 pub struct Attached {
     pid: i32,
     rings: Vec<Ring>,
-    others: Vec<OwnedFd>,
+    others: Vec<(What, OwnedFd)>,
     /// dropped behind the events on them
     defined: Vec<DefinedProbe>,
     places: HashMap<u64, What>,
     order: Order,
     bytes: Vec<u8>,
     besides: Besides,
+    /// events of places that were told of, of whatever process
+    told: u64,
 }
 
 /// What there is to say when watching ends.
@@ -72,11 +76,29 @@ impl Attached {
     /// # Errors
     /// [`ProbeError`] with what to change.
     pub fn to(root: &Root, pid: i32, places: &[ProbedPlace]) -> Result<Attached, ProbeError> {
-        let uprobes = Uprobes::find(root)?;
         let tasks = threads(root, pid);
         if tasks.is_empty() {
+            Uprobes::find(root)?;
             return Err(ProbeError::NoProcess { pid });
         }
+        Self::opened(root, pid, &tasks, places, &PAGES)
+    }
+
+    /// Puts events on places of this very process; what the kernel does beside is not told, and what they tell must be taken
+    /// out often.
+    pub(super) fn to_self(root: &Root, places: &[ProbedPlace]) -> Result<Attached, ProbeError> {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        Self::opened(root, own, &[], places, &FEW_PAGES)
+    }
+
+    fn opened(
+        root: &Root,
+        pid: i32,
+        tasks: &[i32],
+        places: &[ProbedPlace],
+        pages: &[usize],
+    ) -> Result<Attached, ProbeError> {
+        let uprobes = Uprobes::find(root)?;
         let mut attached = Attached {
             pid,
             rings: Vec::new(),
@@ -86,6 +108,7 @@ impl Attached {
             order: Order::default(),
             bytes: Vec::new(),
             besides: Besides::default(),
+            told: 0,
         };
         // By place and site, the probe of the kernel's list.
         let mut listed = HashMap::new();
@@ -109,13 +132,13 @@ impl Attached {
                         }
                         _ => uprobes.open(&place.path, *site, cpu)?,
                     };
-                    attached.add(&mut ring, fd, What::Place(number), cpu)?;
+                    attached.add((&mut ring, pages), fd, What::Place(number), cpu)?;
                 }
             }
-            for task in &tasks {
+            for task in tasks {
                 // A thread that ended meanwhile tells nothing.
                 if let Ok(fd) = event::open_kernel(*task, cpu) {
-                    attached.add(&mut ring, fd, What::Fault, cpu)?;
+                    attached.add((&mut ring, pages), fd, What::Fault, cpu)?;
                 }
             }
             attached.rings.extend(ring);
@@ -124,15 +147,21 @@ impl Attached {
     }
 
     /// The first event of a CPU brings its ring; the others tell into it.
-    fn add(&mut self, ring: &mut Option<Ring>, fd: OwnedFd, what: What, cpu: u32) -> Result<(), ProbeError> {
+    fn add(
+        &mut self,
+        (ring, pages): (&mut Option<Ring>, &[usize]),
+        fd: OwnedFd,
+        what: What,
+        cpu: u32,
+    ) -> Result<(), ProbeError> {
         let wrong = |source| ProbeError::Ring { cpu, source };
         self.places.insert(event::number(&fd).map_err(wrong)?, what);
         match ring {
             Some(ring) => {
                 ring.takes(&fd).map_err(wrong)?;
-                self.others.push(fd);
+                self.others.push((what, fd));
             }
-            None => *ring = Some(mapped(fd).map_err(wrong)?),
+            None => *ring = Some(mapped(fd, pages).map_err(wrong)?),
         }
         Ok(())
     }
@@ -143,7 +172,7 @@ impl Attached {
     }
 
     fn switch(&self, on: bool) {
-        for fd in self.rings.iter().map(Ring::fd).chain(&self.others) {
+        for fd in self.rings.iter().map(Ring::fd).chain(self.others.iter().map(|(_, fd)| fd)) {
             let _ = switch(fd, on);
         }
     }
@@ -165,16 +194,37 @@ impl Attached {
         self.switch(false);
         self.drain();
         self.order.rest(&mut take);
-        AttachedEnd { lost: self.besides.lost, others: self.besides.others }
+        AttachedEnd { lost: self.lost(), others: self.besides.others }
+    }
+
+    /// Events so far that were not told of. What the kernel had no room for it says with the next event only, so events of
+    /// places are counted as well: while they go on, those that are under way count too.
+    fn lost(&self) -> u64 {
+        // The first event of a CPU is a place's.
+        let rings = self.rings.iter().map(Ring::fd).filter(|_| !self.places.is_empty());
+        let others = self.others.iter().filter(|(what, _)| matches!(what, What::Place(_)));
+        let counted =
+            rings.chain(others.map(|(_, fd)| fd)).map(|fd| event::count(fd).unwrap_or(0)).sum::<u64>();
+        self.besides.lost.max(counted.saturating_sub(self.told))
+    }
+
+    /// Events that the kernel said it had no room for.
+    pub fn lost_so_far(&self) -> u64 {
+        self.besides.lost
     }
 
     fn drain(&mut self) {
         for ring in &self.rings {
             self.bytes.clear();
             ring.drain(&mut self.bytes);
-            let besides = record::read(&self.bytes, self.pid, &self.places, |seen| self.order.add(seen));
+            let mut told = 0;
+            let besides = record::read(&self.bytes, self.pid, &self.places, |seen| {
+                told += u64::from(matches!(seen.what, What::Place(_)));
+                self.order.add(seen);
+            });
             self.besides.lost += besides.lost;
             self.besides.others += besides.others;
+            self.told += told + besides.others;
         }
     }
 }
@@ -184,8 +234,8 @@ impl Drop for Attached {
     /// beside one another wait once.
     fn drop(&mut self) {
         let rings = std::mem::take(&mut self.rings).into_iter().map(Closing::Ring);
-        let mut all: Vec<Closing> =
-            std::mem::take(&mut self.others).into_iter().map(Closing::Event).chain(rings).collect();
+        let others = std::mem::take(&mut self.others).into_iter().map(|(_, fd)| Closing::Event(fd));
+        let mut all: Vec<Closing> = others.chain(rings).collect();
         let share = all.len().div_ceil(CLOSERS).max(1);
         std::thread::scope(|scope| {
             while !all.is_empty() {
@@ -204,10 +254,10 @@ enum Closing {
     Ring(Ring),
 }
 
-fn mapped(fd: OwnedFd) -> std::io::Result<Ring> {
+fn mapped(fd: OwnedFd, sizes: &[usize]) -> std::io::Result<Ring> {
     let mut last = (fd, std::io::Error::other("no size was tried"));
-    for pages in PAGES {
-        match Ring::map(last.0, pages) {
+    for pages in sizes {
+        match Ring::map(last.0, *pages) {
             Ok(ring) => return Ok(ring),
             Err(failed) => last = failed,
         }

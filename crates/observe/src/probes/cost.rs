@@ -1,54 +1,83 @@
-//! What a place costs each time a thread comes by: measured on two tiny functions of perflab itself, one that begins with
-//! what the kernel emulates (as USDT probes and most functions do), one with what it has to step over.
+//! What a place costs each time a thread comes by: measured on tiny functions of perflab itself, which begin with what the
+//! kernel emulates (as USDT probes and most functions do), or with what it has to step over.
+//!
+//! It is not the same at all times: a virtual machine's host has a part in it. So it can be measured again and again. Time of
+//! the CPU is counted, not of the clock, and the functions lie in memory of which nobody else has a copy: neither a busy
+//! machine nor the probes of another perflab is taken for a cost.
 #![expect(
     unsafe_code,
-    reason = "the places are functions of assembly, so that their first instruction is known"
+    reason = "the places are functions of assembly, so that their first instruction is known, copied to a mapping"
 )]
 
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::ptr::NonNull;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::record::What;
 use super::{Attached, ProbeError, ProbedPlace, Site};
 use crate::Root;
 
-/// Calls of a round, and rounds: the quietest counts.
-const CALLS: u32 = 500;
-const ROUNDS: usize = 12;
+/// Calls of a round.
+const CALLS: u32 = 20;
 
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
-    ".globl perflab_place_emulated",
-    ".type perflab_place_emulated, @function",
-    "perflab_place_emulated:",
+    ".balign 16",
+    ".globl perflab_places",
+    "perflab_places:",
     "nop",
     "ret",
-    ".globl perflab_place_stepped",
-    ".type perflab_place_stepped, @function",
-    "perflab_place_stepped:",
+    ".balign 16",
+    "nop",
+    "ret",
+    ".balign 16",
     "lea rax, [rdi + 1]",
     "ret",
+    ".balign 16",
+    "nop",
+    "ret",
+    ".balign 16",
 );
 
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
-    ".globl perflab_place_emulated",
-    "perflab_place_emulated:",
+    ".balign 16",
+    ".globl perflab_places",
+    "perflab_places:",
     "nop",
     "ret",
-    ".globl perflab_place_stepped",
-    "perflab_place_stepped:",
+    ".balign 16",
+    "nop",
+    "ret",
+    ".balign 16",
     "add x0, x0, 1",
     "ret",
+    ".balign 16",
+    "nop",
+    "ret",
+    ".balign 16",
 );
 
-/// Bytes from the emulated place to the return behind it.
-const RETURN: u64 = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
+/// Bytes of a function, and where each begins: one that is never probed, two that are where they begin, and one that is
+/// where it ends as well.
+const EACH: usize = 16;
+const BARE: usize = 0;
+const EMULATED: usize = EACH;
+const STEPPED: usize = 2 * EACH;
+const BOTH: usize = 3 * EACH;
+/// Bytes of all.
+const ALL: usize = 4 * EACH;
+/// Bytes from an emulated place to the return behind it.
+const RETURN: usize = if cfg!(target_arch = "aarch64") { 4 } else { 1 };
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 unsafe extern "C" {
-    fn perflab_place_emulated(value: u64) -> u64;
-    fn perflab_place_stepped(value: u64) -> u64;
+    fn perflab_places(value: u64) -> u64;
 }
 
 /// What one event costs here, in nanoseconds.
@@ -74,59 +103,159 @@ impl Cost {
     pub fn end(&self, sites: &[Site]) -> f64 {
         if sites.iter().any(|site| site.stepped) { self.returned.max(self.emulated) } else { self.emulated }
     }
-}
 
-/// Measures it. Takes some tens of milliseconds.
-///
-/// # Errors
-/// [`ProbeError`] with what to change.
-pub fn cost(root: &Root) -> Result<Cost, ProbeError> {
-    let [emulated, stepped] =
-        [perflab_place_emulated, perflab_place_stepped].map(|call| call as unsafe extern "C" fn(u64) -> u64);
-    let bare = least(emulated);
-    let (both, between) = probed(root, emulated, true)?;
-    let entry = probed(root, emulated, false)?.0 - bare;
-    let step = probed(root, stepped, false)?.0 - bare;
-    Ok(Cost { emulated: entry, stepped: step, returned: both - bare - entry, between })
-}
-
-/// Nanoseconds a call with an event on its begin, and on its end too if wanted, and between the two.
-fn probed(root: &Root, call: unsafe extern "C" fn(u64) -> u64, ends: bool) -> Result<(f64, f64), ProbeError> {
-    let begin = offset(root, call as usize as u64);
-    let place = |offset| ProbedPlace {
-        path: PathBuf::from("/proc/self/exe"),
-        sites: vec![Site { offset, semaphore: None, stepped: true }],
-        condition: None,
-    };
-    let mut places = vec![place(begin)];
-    if ends {
-        places.push(place(begin + RETURN));
+    /// Of each the larger one.
+    #[must_use]
+    pub fn or_dearer(self, other: Self) -> Self {
+        Self {
+            emulated: self.emulated.max(other.emulated),
+            stepped: self.stepped.max(other.stepped),
+            returned: self.returned.max(other.returned),
+            between: self.between.max(other.between),
+        }
     }
-    let thread = rustix::thread::gettid().as_raw_nonzero().get();
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let attached = Attached::to(root, own, &places)?;
-    attached.start();
-    let each = least(call);
-    let (mut begun, mut between) = (0, Vec::new());
-    attached.stop(|seen| match seen.what {
-        What::Place(0) if seen.thread == thread => begun = seen.time,
-        What::Place(1) if seen.thread == thread => between.push(seen.time.saturating_sub(begun)),
-        _ => {}
-    });
-    between.sort_unstable();
-    Ok((each, between.get(between.len() / 2).map_or(0.0, |median| *median as f64)))
 }
 
-fn least(call: unsafe extern "C" fn(u64) -> u64) -> f64 {
-    let round = |_| {
-        let since = Instant::now();
+/// Measures what places cost, as often as is wanted.
+#[derive(Debug)]
+pub struct CostMeter {
+    code: Code,
+    attached: Attached,
+}
+
+impl CostMeter {
+    /// So many rounds take some tens of milliseconds where events are dear, and are sure.
+    pub const SURE: usize = 24;
+    /// So many take a few, and will do in between.
+    pub const GLANCE: usize = 4;
+
+    /// Puts probes on functions of its own.
+    ///
+    /// # Errors
+    /// [`ProbeError`] with what to change.
+    pub fn new(root: &Root) -> Result<Self, ProbeError> {
+        let code = Code::copied().unwrap_or_else(|| Code::own(root));
+        let place = |at: usize| ProbedPlace {
+            path: code.path.clone(),
+            sites: vec![Site { offset: code.offset + at as u64, semaphore: None, stepped: true }],
+            condition: None,
+        };
+        let places = [EMULATED, STEPPED, BOTH, BOTH + RETURN].map(place);
+        let attached = Attached::to_self(root, &places)?;
+        attached.start();
+        Ok(Self { code, attached })
+    }
+
+    /// Measures in so many rounds, of which the middle counts.
+    pub fn measure(&mut self, rounds: usize) -> Cost {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut each: [Vec<f64>; 4] = Default::default();
+        let (mut begun, mut between) = (None, Vec::new());
+        for _ in 0..rounds {
+            for (function, times) in [BARE, EMULATED, STEPPED, BOTH].into_iter().zip(&mut each) {
+                times.push(self.code.time(function));
+            }
+            let mut take = |seen: super::Seen| match seen.what {
+                What::Place(2) if seen.thread == thread => begun = Some(seen.time),
+                What::Place(3) if seen.thread == thread => {
+                    between.extend(begun.take().map(|begun| seen.time.saturating_sub(begun) as f64));
+                }
+                _ => {}
+            };
+            self.attached.take(&mut take);
+        }
+        let [bare, emulated, stepped, both] = each.map(middle);
+        Cost {
+            emulated: (emulated - bare).max(0.0),
+            stepped: (stepped - bare).max(0.0),
+            returned: (both - emulated).max(0.0),
+            between: middle(between),
+        }
+    }
+}
+
+/// Where the functions are, in a file and in memory.
+#[derive(Debug)]
+struct Code {
+    path: PathBuf,
+    offset: u64,
+    begin: usize,
+    _mapping: Option<(Mapping, OwnedFd)>,
+}
+
+impl Code {
+    /// A copy in memory that is nobody else's; none where memory may not be executed that was written.
+    fn copied() -> Option<Self> {
+        let flags = MemfdFlags::CLOEXEC;
+        // Kernels before 6.3 do not know the flag, and allow it without.
+        let fd = memfd_create(c"perflab-places", flags | MemfdFlags::EXEC)
+            .or_else(|_| memfd_create(c"perflab-places", flags))
+            .ok()?;
+        // SAFETY: the functions are so many bytes of this program's code, which is never written to.
+        let bytes = unsafe { std::slice::from_raw_parts(perflab_places as *const u8, ALL) };
+        let mut file = File::from(fd);
+        file.write_all(bytes).ok()?;
+        let fd = OwnedFd::from(file);
+        let mapping = Mapping::new(&fd)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        Some(Self { path, offset: 0, begin: mapping.0.as_ptr() as usize, _mapping: Some((mapping, fd)) })
+    }
+
+    /// Where they are in this very program.
+    fn own(root: &Root) -> Self {
+        let begin = perflab_places as *const u8 as usize;
+        let offset = offset(root, begin as u64);
+        Self { path: PathBuf::from("/proc/self/exe"), offset, begin, _mapping: None }
+    }
+
+    /// Nanoseconds of the CPU that a call of one of them takes.
+    fn time(&self, function: usize) -> f64 {
+        let since = cpu_time();
+        // SAFETY: there is one of the functions above: it takes a number, gives one, and touches nothing else.
+        let call =
+            unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(u64) -> u64>(self.begin + function) };
         for n in 0..u64::from(CALLS) {
-            // SAFETY: the function is one of the two above: it takes a number, gives one, and touches nothing else.
+            // SAFETY: as above.
             std::hint::black_box(unsafe { call(n) });
         }
-        since.elapsed().as_nanos() as f64 / f64::from(CALLS)
-    };
-    (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
+        (cpu_time() - since) as f64 / f64::from(CALLS)
+    }
+}
+
+/// A page of code. Unmapped when dropped.
+#[derive(Debug)]
+struct Mapping(NonNull<u8>);
+
+// SAFETY: what is mapped there is only read and executed, and belongs to this value alone.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(fd: &OwnedFd) -> Option<Self> {
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: a new private mapping of a descriptor that we own, at an address that the kernel chooses.
+        let begin = unsafe {
+            libc::mmap(std::ptr::null_mut(), ALL, protection, libc::MAP_PRIVATE, fd.as_raw_fd(), 0)
+        };
+        NonNull::new(begin.cast()).filter(|_| begin != libc::MAP_FAILED).map(Self)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped, once.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), ALL) };
+    }
+}
+
+/// Nanoseconds that this thread was on a CPU.
+fn cpu_time() -> i64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The offset in its file of an address of this process.

@@ -117,6 +117,15 @@ pub(super) fn number(fd: &OwnedFd) -> io::Result<u64> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(number) }
 }
 
+/// How often an event came, whether or not it was told of.
+pub(super) fn count(fd: &OwnedFd) -> io::Result<u64> {
+    let mut count = [0; 8];
+    match rustix::io::read(fd, &mut count)? {
+        8 => Ok(u64::from_ne_bytes(count)),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 pub(super) fn refused(path: &Path, offset: u64, source: io::Error) -> ProbeError {
     let advice = match source.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {

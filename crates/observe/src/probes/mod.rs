@@ -16,7 +16,7 @@
 //! | `record` | from the bytes of a ring to what was seen |
 //! | `order` | what several rings told, in the order of time |
 //! | `attached` | events on all threads of a process, on every CPU |
-//! | `cost` | what a place costs each time, measured on perflab itself |
+//! | `cost` | what a place costs each time, measured on perflab itself, as often as is wanted |
 
 mod arguments;
 mod attached;
@@ -32,7 +32,7 @@ mod uprobe_events;
 
 pub use arguments::ArgumentFilter;
 pub use attached::{Attached, AttachedEnd, PlaceCondition, ProbedPlace};
-pub use cost::{Cost, cost};
+pub use cost::{Cost, CostMeter};
 pub use error::ProbeError;
 pub use program::{Function, Program, Site};
 pub use record::{Seen, What};

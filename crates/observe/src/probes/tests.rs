@@ -188,7 +188,39 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
 }
 
 #[test]
-fn an_event_has_a_price() {
-    let Some(cost) = allowed("an_event_has_a_price", super::cost(&Root::host())) else { return };
-    assert!(cost.emulated > 0.0 && cost.stepped > 0.0 && cost.between > 0.0, "{cost:?}");
+fn an_event_has_a_price_however_often_it_is_asked_for() {
+    let name = "an_event_has_a_price_however_often_it_is_asked_for";
+    let Some(mut meter) = allowed(name, super::CostMeter::new(&Root::host())) else { return };
+    for rounds in [super::CostMeter::SURE, super::CostMeter::GLANCE] {
+        let cost = meter.measure(rounds);
+        // Each is told, so each is between its begin and its end.
+        let all = [cost.emulated, cost.stepped, cost.returned, cost.between];
+        assert!(all.into_iter().all(|cost| cost > 0.0), "{cost:?}");
+    }
+}
+
+/// More calls than the kernel has room for: what it did not tell of is counted, to the last.
+#[test]
+fn what_the_kernel_had_no_room_for_is_counted() {
+    let name = "what_the_kernel_had_no_room_for_is_counted";
+    let own = Program::read(&std::env::current_exe().unwrap()).unwrap();
+    let site = own.function("perflab_probed_by_a_test_too_often").unwrap();
+    let places = [ProbedPlace { path: own.path().into(), sites: vec![site.begin], condition: None }];
+    let Some(attached) = allowed(name, Attached::to_self(&Root::host(), &places)) else { return };
+    attached.start();
+    let calls = 20_000;
+    let sum: u64 = (0..calls).map(|turns| perflab_probed_by_a_test_too_often(turns)).sum();
+    std::hint::black_box(sum);
+    let mut told = 0;
+    let end = attached.stop(|_| told += 1);
+    assert!(end.lost > 0 && told > 0, "{end:?}");
+    assert_eq!(end.lost + told, calls);
+}
+
+/// The same, for one test alone.
+#[unsafe(no_mangle)]
+#[inline(never)]
+#[expect(unsafe_code, reason = "a symbol that the test finds by its name")]
+extern "C" fn perflab_probed_by_a_test_too_often(turns: u64) -> u64 {
+    std::hint::black_box(turns) ^ 1
 }

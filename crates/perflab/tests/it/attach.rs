@@ -381,14 +381,19 @@ fn a_program_that_would_become_too_slow_is_watched_for_shares_of_the_time() {
     let share = facts.lines().find(|line| line.contains("trace.watched-percent")).unwrap();
     let share: u32 = share.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((1..100).contains(&share), "{facts}");
-    // What the probes cost is far above what the function takes: only what stands far out is judged, unless the machine is so busy
-    // that all of it takes longer than the probes did when they were measured.
+    // What the probes cost is far above what the function takes: only what stands far out is judged. On a machine that became busy
+    // meanwhile, too: the cost is measured again at the end, and both are kept.
     let json = laboratory.good(&["trace", "causes", "@latest", "--format", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let cost = &json["result"]["probe_cost"];
     let above = cost["judged_above"].as_i64().unwrap();
-    let own = cost["operation"].as_i64().unwrap();
-    assert!(own > 0 && above == if cost["middle_judged"] == true { 0 } else { 10 * own }, "{cost}");
+    assert!(cost["middle_judged"] == false && above == 10 * cost["operation"].as_i64().unwrap(), "{cost}");
+    let kept = ["", ".before", ".at-end"].map(|when| {
+        let wanted = format!("trace.event-cost-ns{when}");
+        let line = facts.lines().find(|line| line.split_whitespace().next() == Some(wanted.as_str()));
+        line.unwrap().split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    });
+    assert!(kept[1].min(kept[2]) > 0 && kept[0] == kept[1].max(kept[2]), "{kept:?}");
     let said = laboratory.run(&[
         "trace",
         "attach",
@@ -436,22 +441,13 @@ fn probes_are_filtered_by_their_arguments_root() {
         ("few=calls:call_entry[arg1==\"g\" && arg2<100]", "few", 50),
         ("both=calls:call_entry[arg1~\"?\"],calls:call_return", "both", 10_000),
     ] {
-        // Beside other tests some calls are not seen, and why is not known yet: exact in one of five, and never too many.
-        let mut is_exact = false;
-        for _ in 0..5 {
-            let said = watch(operation);
-            if refused(name, &said) {
-                return;
-            }
-            assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
-            let told = entries(&laboratory, of);
-            assert!(told["entries"] <= count, "{operation}: {told:?}");
-            is_exact = (told["entries"], told["ended"]) == (count, count);
-            if is_exact {
-                break;
-            }
+        let said = watch(operation);
+        if refused(name, &said) {
+            return;
         }
-        assert!(is_exact, "{operation}");
+        assert_eq!(said.code, Some(0), "{operation}: {}", said.err);
+        let told = entries(&laboratory, of);
+        assert_eq!((told["entries"], told["ended"]), (count, count), "{operation}: {}", said.err);
     }
     // Nothing of it is left in the kernel's list.
     let list = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();

@@ -10,7 +10,7 @@ use optrace::{Entries, Mark, Spot, StampCost, Stamps, Words};
 use perflab_archive::import::{Watched, import_watched};
 use perflab_conduct::Stop;
 use perflab_model::Nanos;
-use perflab_observe::probes::{Attached, AttachedEnd, Cost, Program, Seen, What, cost};
+use perflab_observe::probes::{Attached, AttachedEnd, Cost, CostMeter, Program, Seen, What};
 use perflab_present::table::Format;
 use serde_json::json;
 
@@ -27,6 +27,8 @@ use crate::verbs::run;
 
 /// How often what the kernel told is taken out of its buffers.
 const ROUND: Duration = Duration::from_millis(20);
+/// How often what an event costs is measured again.
+const MEASURED_EVERY: Duration = Duration::from_secs(1);
 
 /// Watches a program, keeps its operations as a run, and says what watching cost.
 pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
@@ -43,7 +45,8 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let limit = limit.map(Duration::from);
     context.archive()?.make_writable()?;
     let slowdown = Slowdown::new(&wanted.max_slowdown)?;
-    let cost = cost(&context.root)?;
+    let mut meter = CostMeter::new(&context.root)?;
+    let cost = meter.measure(CostMeter::SURE);
     costs(&places, &cost).iter().for_each(|one| context.say(one));
     let stop = run::stop_on_interrupt()?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
@@ -54,7 +57,7 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
             .context("cannot make a folder for the trace")?;
     let path = folder.path().join("trace");
     let mut process = WatchedProcess::of(wanted)?;
-    let watching = Watching::new(context, &path, &places, &mut process, &cost, slowdown);
+    let watching = Watching::new(context, &path, &places, &mut process, (meter, cost), slowdown);
     let watched =
         watching.and_then(|watching| watching.watch(&stop, limit)).inspect_err(|_| process.kill())?;
     let ended = process.ended.clone().filter(|_| process.failed || wanted.pid.is_some());
@@ -62,8 +65,11 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let record = Watched {
         command: process.name.clone(),
         places: asked.join(" "),
-        event_cost: cost.emulated,
-        costs: costs(&places, &cost).into_iter().map(|one| (one.name, one.entry, one.exit)).collect(),
+        event_costs: watched.costs.each().map(|cost| cost.emulated),
+        costs: costs(&places, &watched.costs.dearest())
+            .into_iter()
+            .map(|one| (one.name, one.entry, one.exit))
+            .collect(),
         entries: watched.entries.clone(),
         began,
         ended: ended.clone(),
@@ -86,7 +92,7 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let run = import_watched(&context.archive()?, &path, wanted.label.clone(), &record)?;
     say_told(context, &run)?;
     watched.entries.iter().for_each(|(name, entries)| context.say(format!("{name}: {entries}")));
-    watched.say_cost(context, &cost);
+    watched.say_cost(context);
     Ok(if process.failed { Exit::WorkloadFailed } else { Exit::Fine })
 }
 
@@ -156,6 +162,11 @@ fn costs(places: &Places, cost: &Cost) -> Vec<NameCost> {
     places.pairs().map(of).collect()
 }
 
+/// What is taken off of each name, operations first.
+fn taken_off(places: &Places, cost: &Cost) -> Vec<StampCost> {
+    costs(places, cost).into_iter().map(|cost| cost.taken_off).collect()
+}
+
 /// The file with the program.
 fn file(wanted: &Attach) -> anyhow::Result<PathBuf> {
     match (&wanted.program, wanted.pid, wanted.command.first()) {
@@ -211,12 +222,36 @@ struct Watching<'a> {
     /// none while the program is left alone
     attached: Option<Attached>,
     slowdown: Slowdown,
-    /// nanoseconds of an event, and how often threads came by places with a condition
-    event_cost: f64,
+    meter: CostMeter,
+    costs: CostsMeasured,
+    measured: Instant,
+    /// how often threads came by places with a condition, and what the kernel had no room for
     condition_hits: u64,
+    lost: u64,
     others: u64,
     /// the probes could not be put back
     given_up: bool,
+}
+
+/// What events cost while a program was watched. It is not the same at all times.
+#[derive(Debug, Clone, Copy)]
+struct CostsMeasured {
+    /// before it began, the last time meanwhile, and when it ended
+    first: Cost,
+    now: Cost,
+    last: Cost,
+}
+
+impl CostsMeasured {
+    /// The larger of what was measured before and at the end: what is taken off, and judged by.
+    fn dearest(&self) -> Cost {
+        self.first.or_dearer(self.last)
+    }
+
+    /// The dearest, the first and the last.
+    fn each(&self) -> [Cost; 3] {
+        [self.dearest(), self.first, self.last]
+    }
 }
 
 /// What came of watching.
@@ -229,6 +264,7 @@ struct WatchedTime {
     /// of each name, what became of its entries
     entries: Vec<(String, String)>,
     slowdown: Slowdown,
+    costs: CostsMeasured,
 }
 
 impl<'a> Watching<'a> {
@@ -237,12 +273,11 @@ impl<'a> Watching<'a> {
         path: &Path,
         places: &'a Places,
         process: &'a mut WatchedProcess,
-        cost: &Cost,
+        (meter, cost): (CostMeter, Cost),
         slowdown: Slowdown,
     ) -> anyhow::Result<Self> {
-        let attached = Attached::to(&context.root, process.pid, &places.places)?;
-        let pen = Pen::new(path, places, process, cost)?;
-        let (attached, event_cost) = (Some(attached), cost.emulated);
+        let attached = Some(Attached::to(&context.root, process.pid, &places.places)?);
+        let pen = Pen::new(path, places, process, &cost)?;
         Ok(Self {
             context,
             places,
@@ -250,8 +285,11 @@ impl<'a> Watching<'a> {
             pen,
             attached,
             slowdown,
-            event_cost,
+            meter,
+            costs: CostsMeasured { first: cost, now: cost, last: cost },
+            measured: Instant::now(),
             condition_hits: 0,
+            lost: 0,
             others: 0,
             given_up: false,
         })
@@ -272,6 +310,9 @@ impl<'a> Watching<'a> {
                 attached.take(|seen| self.pen.write(seen));
             }
             self.say_execs();
+            if self.measured.elapsed() > MEASURED_EVERY {
+                self.measure(CostMeter::GLANCE);
+            }
             self.account(&mut round);
             if !said && self.slowdown.is_known() {
                 said = true;
@@ -284,8 +325,12 @@ impl<'a> Watching<'a> {
         }
         let took = since.elapsed();
         self.account(&mut round);
+        // While it still is as it was.
+        self.measure(CostMeter::SURE);
+        self.costs.last = self.costs.now;
         self.detach();
         self.process.kill();
+        self.pen.set_costs(&self.costs.dearest());
         let (operations, spans) = self.pen.stamps.entries();
         let none = vec![Entries::default(); self.places.operations.len().saturating_sub(operations.len())];
         let all = operations.iter().chain(&none).chain(&spans).map(in_words);
@@ -293,7 +338,23 @@ impl<'a> Watching<'a> {
         let entries = names.cloned().zip(all).collect();
         let (events, threads) = (self.pen.events, self.pen.threads.len());
         let lost = self.pen.stamps.finish()?.events_lost;
-        Ok(WatchedTime { took, events, threads, lost, others: self.others, entries, slowdown: self.slowdown })
+        Ok(WatchedTime {
+            took,
+            events,
+            threads,
+            lost,
+            others: self.others,
+            entries,
+            slowdown: self.slowdown,
+            costs: self.costs,
+        })
+    }
+
+    /// What an event costs from now on.
+    fn measure(&mut self, rounds: usize) {
+        self.costs.now = self.meter.measure(rounds);
+        self.pen.price(&self.costs.now);
+        self.measured = Instant::now();
     }
 
     /// What the probes cost since the last time.
@@ -301,7 +362,10 @@ impl<'a> Watching<'a> {
         let hits = self.attached.as_ref().map_or(self.condition_hits, Attached::condition_hits);
         let looked_at = hits.saturating_sub(self.condition_hits) as f64;
         self.condition_hits = hits;
-        let spent = std::mem::take(&mut self.pen.spent) + looked_at * self.event_cost;
+        let lost = self.attached.as_ref().map_or(self.lost, Attached::lost_so_far);
+        let untold = lost.saturating_sub(self.lost) as f64;
+        self.lost = lost;
+        let spent = std::mem::take(&mut self.pen.spent) + (looked_at + untold) * self.costs.now.emulated;
         self.slowdown.add(self.process.cpu_time(), spent, self.attached.is_some(), round.elapsed());
         *round = Instant::now();
     }
@@ -330,7 +394,7 @@ impl<'a> Watching<'a> {
                     Ok(attached) => {
                         attached.start();
                         self.attached = Some(attached);
-                        self.condition_hits = 0;
+                        (self.condition_hits, self.lost) = (0, 0);
                         self.slowdown.add_change(self.process.cpu_time(), round.elapsed());
                     }
                     // It ended while it was looked at, or the kernel has no room: it goes on without us.
@@ -369,13 +433,16 @@ impl<'a> Watching<'a> {
 }
 
 impl WatchedTime {
-    fn say_cost(&self, context: &Context, cost: &Cost) {
-        let micros = |ns: f64| format!("{:.2} us", ns / 1e3);
+    fn say_cost(&self, context: &Context) {
+        let both = |of: fn(&Cost) -> f64| {
+            let [_, first, last] = self.costs.each().map(|cost| of(&cost) / 1e3);
+            format!("{first:.2} us before and {last:.2} us at the end")
+        };
         context.say(format!(
-            "an event costs {} here (at an instruction that must be stepped over {}, at a return {})",
-            micros(cost.emulated),
-            micros(cost.stepped),
-            micros(cost.returned)
+            "an event cost {} (at an instruction that must be stepped over {}, at a return {}); the larger is taken off",
+            both(|cost| cost.emulated),
+            both(|cost| cost.stepped),
+            both(|cost| cost.returned)
         ));
         let slower =
             self.slowdown.in_all().map_or(String::new(), |all| format!(": the program was {all} slower"));
@@ -424,25 +491,35 @@ impl<'a> Pen<'a> {
         let texts = |names: &'a [String]| names.iter().map(String::as_str).collect::<Vec<_>>();
         let words = Words::new(&texts(&places.operations), &texts(&places.spans), &[])
             .map_err(|error| Usage::new(error.to_string(), "give names of their own: NAME=BEGIN,END"))?;
-        let costs = costs(places, cost);
-        let taken_off: Vec<StampCost> = costs.iter().map(|cost| cost.taken_off).collect();
+        let taken_off = taken_off(places, cost);
         let both = taken_off.split_at(places.operations.len().min(taken_off.len()));
         let stamps = Stamps::create(path, &words, process.pid.unsigned_abs(), both)?;
-        // Those of places with a condition are counted by the kernel, with those that did not meet it.
-        let told = places.places.iter().map(|place| if place.condition.is_none() { 1.0 } else { 0.0 });
-        let events =
-            costs.iter().flat_map(|cost| [cost.entry, cost.exit]).zip(told).map(|(cost, told)| cost * told);
-        let events = events.collect();
-        Ok(Pen {
+        let mut pen = Pen {
             stamps,
             places,
             events: 0,
             threads: HashSet::new(),
-            costs: events,
+            costs: Vec::new(),
             spent: 0.0,
             begun: !process.is_started_here(),
             execs: 0,
-        })
+        };
+        pen.price(cost);
+        Ok(pen)
+    }
+
+    /// What events cost from now on.
+    fn price(&mut self, cost: &Cost) {
+        // Those of places with a condition are counted by the kernel, with those that did not meet it.
+        let told = self.places.places.iter().map(|place| if place.condition.is_none() { 1.0 } else { 0.0 });
+        let costs = costs(self.places, cost).into_iter().flat_map(|cost| [cost.entry, cost.exit]);
+        self.costs = costs.zip(told).map(|(cost, told)| cost * told).collect();
+    }
+
+    /// What is taken off all that was written.
+    fn set_costs(&mut self, cost: &Cost) {
+        let taken_off = taken_off(self.places, cost);
+        self.stamps.set_costs(taken_off.split_at(self.places.operations.len().min(taken_off.len())));
     }
 
     /// Threads that never came by a place are no part of the trace.
