@@ -61,21 +61,6 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
     let watched =
         watching.and_then(|watching| watching.watch(&stop, limit)).inspect_err(|_| process.kill())?;
     let ended = process.ended.clone().filter(|_| process.failed || wanted.pid.is_some());
-    let asked: Vec<&str> = wanted.operation.iter().chain(&wanted.span).map(String::as_str).collect();
-    let record = Watched {
-        command: process.name.clone(),
-        places: asked.join(" "),
-        event_costs: watched.costs.each().map(|cost| cost.emulated),
-        costs: costs(&places, &watched.costs.dearest())
-            .into_iter()
-            .map(|one| (one.name, one.entry, one.exit))
-            .collect(),
-        entries: watched.entries.clone(),
-        began,
-        ended: ended.clone(),
-        slowdown: watched.slowdown.in_all().unwrap_or_else(|| "too short to tell".into()),
-        share: watched.slowdown.share(),
-    };
     if let Some(ended) = &ended {
         context.say(format!(
             "{} {ended} after {:.3} s of watching",
@@ -89,6 +74,7 @@ pub fn attach(context: &Context, wanted: &Attach) -> anyhow::Result<Exit> {
         }
         return Err(no_event(&places).into());
     }
+    let record = watched.record(wanted, &places, process.name.clone(), (began, ended));
     let run = import_watched(&context.archive()?, &path, wanted.label.clone(), &record)?;
     say_told(context, &run)?;
     watched.entries.iter().for_each(|(name, entries)| context.say(format!("{name}: {entries}")));
@@ -433,6 +419,29 @@ impl<'a> Watching<'a> {
 }
 
 impl WatchedTime {
+    /// What the run keeps besides the trace.
+    fn record(
+        &self,
+        wanted: &Attach,
+        places: &Places,
+        command: String,
+        (began, ended): (Nanos, Option<String>),
+    ) -> Watched {
+        let asked: Vec<&str> = wanted.operation.iter().chain(&wanted.span).map(String::as_str).collect();
+        let costs = costs(places, &self.costs.dearest());
+        Watched {
+            command,
+            places: asked.join(" "),
+            event_costs: self.costs.each().map(|cost| cost.emulated),
+            costs: costs.into_iter().map(|one| (one.name, one.entry, one.exit)).collect(),
+            entries: self.entries.clone(),
+            began,
+            ended,
+            slowdown: self.slowdown.in_all().unwrap_or_else(|| "too short to tell".into()),
+            share: self.slowdown.share(),
+        }
+    }
+
     fn say_cost(&self, context: &Context) {
         let both = |of: fn(&Cost) -> f64| {
             let [_, first, last] = self.costs.each().map(|cost| of(&cost) / 1e3);
