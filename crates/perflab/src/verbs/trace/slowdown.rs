@@ -179,7 +179,7 @@ mod tests {
             assert!(slowdown.allows(true), "{slowdown:?}");
         }
         assert_eq!((slowdown.share(), slowdown.in_all().as_deref()), (None, Some("more than 50 times")));
-        let mut bounded = Slowdown { limit: 49.0, ..slowdown };
+        let mut bounded = Slowdown { limit: 40.0, ..slowdown };
         assert!(!bounded.allows(true));
         bounded.spent = 0.0;
         assert!(bounded.allows(true));
