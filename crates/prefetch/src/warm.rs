@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt as _;
 
 use perflab_model::io::PAGE;
 use perflab_observe::io::residency::resident;
@@ -25,6 +26,25 @@ pub(crate) fn has_beginning(file: &File) -> bool {
 /// where they are missing, no name has to be looked up to know it.
 pub fn is_warm(plan: &Plan<'_>) -> bool {
     plan.start.systems.iter().all(has_metadata) && has_files(plan)
+}
+
+/// Reads every page of a plan's files that are still the traced ones: so all of it is in memory, whatever a look at some of it says, and
+/// whatever was under way.
+pub fn read_whole(plan: &Plan<'_>) {
+    let mut room = vec![0; 128 << 10];
+    for (step, file) in plan.steps.iter().filter_map(|step| Some((step, traced(step).ok()?))) {
+        for (first, count) in step.pages.iter() {
+            let (mut at, end) = (first * PAGE, (first + count) * PAGE);
+            while at < end {
+                let most = room.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+                // The program will read what cannot be read now, and knows better what to do about it.
+                let Some(Ok(read @ 1..)) = room.get_mut(..most).map(|room| file.read_at(room, at)) else {
+                    break;
+                };
+                at += read as u64;
+            }
+        }
+    }
 }
 
 /// Of the files that are asked for, none lacks a page, and at least half are those that were traced: programs write some of what

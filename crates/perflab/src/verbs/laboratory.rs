@@ -47,7 +47,7 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     let half_made = remove_half_made(context);
     half_made.iter().for_each(|path| context.say(format!("removed {}, left half-made", path.display())));
     let found = leftovers(context);
-    if found.is_empty() && ended == 0 && half_made.is_empty() {
+    if found.is_empty() {
         context.say("no run left a setting behind");
     }
     if context.format == Format::Json {

@@ -11,9 +11,11 @@ mod status;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode, ExitStatus};
 
+use anyhow::Context as _;
 use perflab_prefetch::{Policy, Store, store};
+use perflab_present::table::Format;
 
 use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
@@ -59,8 +61,19 @@ fn policy(name: PolicyName) -> Policy {
 }
 
 /// The exit code of a program that was started here, as a shell would give it.
-fn code(status: std::process::ExitStatus) -> ExitCode {
+fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let signal = status.signal().map(|signal| 128 + signal);
-    ExitCode::from(status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    status.code().or(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Starts a program. Where standard output is one JSON document, the program's goes to standard error.
+fn spawn(context: &Context, command: &[OsString]) -> anyhow::Result<Child> {
+    let (word, rest) = command.split_first().context("no command")?;
+    let mut program = Command::new(word);
+    program.args(rest);
+    if context.format == Format::Json {
+        program.stdout(std::io::stderr());
+    }
+    program.spawn().with_context(|| format!("cannot start {}", word.display()))
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::caches::Caches;
 use crate::interrupted::{signal, start, wait_for};
 use crate::laboratory::{Laboratory, is_root, skip};
 
@@ -348,6 +349,8 @@ fn settings_under_a_read_only_sys_are_refused_before_anything_is_done_root() {
         "run = { iterations = 1, warmup = 0 }\n[workload.marks]\n[factor.pages]\nkind = \"file\"\n\
          key = \"/sys/kernel/mm/transparent_hugepage/defrag\"\nlevels = [\"never\", \"always\"]",
     );
+    // Its namespaces would keep another test's image mounted.
+    let _caches = Caches::alone();
     let mounted = "mount --bind /sys /sys && mount -o remount,bind,ro /sys && exec \"$@\"";
     for words in [&["study", "check", &study][..], &["run", &study]] {
         let command = laboratory.command(words);

@@ -26,9 +26,9 @@ levels = ["hdd-7200", "nvme"]
 
 #[test]
 fn a_study_varies_the_disk_and_says_that_it_is_emulated_root() {
-    if !may_emulate("a_study_varies_the_disk_and_says_that_it_is_emulated_root") {
+    let Some(_caches) = may_emulate("a_study_varies_the_disk_and_says_that_it_is_emulated_root") else {
         return;
-    }
+    };
     let laboratory = Laboratory::new();
     let study = laboratory.study("disks.toml", STUDY);
     let ran = laboratory.good(&["run", &study]).err;
@@ -50,9 +50,10 @@ const SYNCS: &str = "head -c 1100M /dev/zero > {{ scratch }}/big; touch {{ kept 
 
 #[test]
 fn an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root() {
-    if !may_emulate("an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root") {
+    let Some(_caches) = may_emulate("an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root")
+    else {
         return;
-    }
+    };
     let laboratory = Laboratory::new();
     laboratory.workload("syncs", "needs = { root = true, scratch = true, disk = \"1GiB\" }", SYNCS);
     let disk = "kind = \"image\"\nsize = \"8GiB\"\nmodel = \"hdd-7200\"";
@@ -70,13 +71,41 @@ fn an_interrupted_runs_disk_goes_while_much_waits_to_be_written_root() {
     assert!(laboratory.good(&["undo"]).err.contains("no run left a setting behind"));
 }
 
+/// Mounts of a test's own, in which nobody else's disks are. Gone when dropped.
+struct OwnMounts(Child);
+
+impl OwnMounts {
+    /// Once they are there: who enters before is among everybody's.
+    fn new() -> Self {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep 600"]);
+        let mut child = unshare.stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        OwnMounts(child)
+    }
+
+    /// The command among them.
+    fn among(&self, command: &Command) -> Command {
+        let mut among = Command::new("nsenter");
+        among.args(["--mount", "--target", &self.0.id().to_string(), "--"]);
+        among.arg(command.get_program()).args(command.get_args());
+        among.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        among
+    }
+}
+
+impl Drop for OwnMounts {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What a machine is left with when everything on it is killed, and the journal is lost. Seen from mounts of the test's own: a
 /// dead disk among everybody's would be in the way of `mkfs.btrfs` of other tests.
 #[test]
 fn a_dead_disk_goes_though_no_journal_tells_of_it_root() {
-    if !may_emulate("a_dead_disk_goes_though_no_journal_tells_of_it_root") {
-        return;
-    }
+    let Some(_caches) = may_emulate("a_dead_disk_goes_though_no_journal_tells_of_it_root") else { return };
     let laboratory = Laboratory::new();
     let begun = laboratory.path("begun");
     laboratory.workload(
@@ -86,32 +115,21 @@ fn a_dead_disk_goes_though_no_journal_tells_of_it_root() {
     );
     let disk = "kind = \"image\"\nsize = \"64MiB\"\nmodel = \"nvme\"";
     let study = laboratory.study("stays.toml", &format!("[workload.stays]\n[disk]\n{disk}"));
-    let mut mounts = Command::new("unshare").args(["--mount", "sleep", "600"]).spawn().unwrap();
-    let among = |command: Command| among_mounts_of(&mounts, &command);
-    let mut run = among(laboratory.command(&["run", &study])).stderr(Stdio::null()).spawn().unwrap();
+    let mounts = OwnMounts::new();
+    let mut run = mounts.among(&laboratory.command(&["run", &study])).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| begun.exists());
     let home = ours(&laboratory).unwrap();
     signal(&run, rustix::process::Signal::KILL);
     run.wait().unwrap();
     wait_for(|| !is_served(&home));
     std::fs::remove_dir_all(laboratory.path("state")).unwrap();
-    let undone = said(among(laboratory.command(&["undo"])).output().unwrap());
+    let undo = || said(mounts.among(&laboratory.command(&["undo"])).output().unwrap());
+    let undone = undo();
     assert_eq!(undone.code, Some(0), "{}", undone.err);
     assert!(undone.err.contains(&format!("unmount {}/mount", home.display())), "{}", undone.err);
     assert!(!home.exists(), "{}", undone.err);
-    let again = said(among(laboratory.command(&["undo"])).output().unwrap());
+    let again = undo();
     assert!(again.err.contains("no run left a setting behind"), "{}", again.err);
-    mounts.kill().unwrap();
-    mounts.wait().unwrap();
-}
-
-/// The command among the mounts that another process sees.
-fn among_mounts_of(other: &Child, command: &Command) -> Command {
-    let mut among = Command::new("nsenter");
-    among.args(["--mount", "--target", &other.id().to_string(), "--"]);
-    among.arg(command.get_program()).args(command.get_args());
-    among.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    among
 }
 
 /// Whether somebody serves the disk in `home`.

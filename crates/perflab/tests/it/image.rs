@@ -1,25 +1,18 @@
 //! A small file system of the test's own, on a loop device: mounted anew, nothing of it is in memory. One at a time: tests that
-//! drop the machine's caches would take from others what they are about to look at.
+//! drop the machine's caches would take from others what they are about to look at ([`Caches`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::caches::Caches;
 use crate::laboratory::{is_root, skip};
-
-static CACHES: Mutex<()> = Mutex::new(());
-
-/// While this is held, no image is mounted: a mount namespace of a test's own would keep it mounted, and in memory.
-pub fn no_image() -> MutexGuard<'static, ()> {
-    CACHES.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Gone with its mount when dropped.
 pub struct Image {
     home: tempfile::TempDir,
     kind: &'static str,
-    _caches: MutexGuard<'static, ()>,
+    _caches: Caches,
 }
 
 impl Image {
@@ -34,7 +27,7 @@ impl Image {
             skip(test, "mounting an image needs root");
             return None;
         }
-        let image = Image { home: tempfile::tempdir().unwrap(), kind, _caches: no_image() };
+        let image = Image { home: tempfile::tempdir().unwrap(), kind, _caches: Caches::alone() };
         // Whoever is asked to read there as nobody must come so far.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(image.home.path(), open).unwrap();

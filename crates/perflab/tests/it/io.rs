@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::image::Image;
 use crate::laboratory::{Laboratory, is_root, skip};
+use crate::taken::undisturbed;
 
 fn rows(laboratory: &Laboratory, arguments: &[&str]) -> Vec<Value> {
     let said = laboratory.good(&[arguments, &["--format", "json"]].concat());
@@ -47,9 +48,11 @@ fn every_page_that_a_command_reads_is_seen() {
     let lines = laboratory.good(&["io", "export", "cold", "--blkparse"]).out;
     assert!(lines.lines().any(|line| line.trim_start().starts_with("7,") && line.contains(" D ")), "{lines}");
 
-    let again = laboratory.good(&["io", "record", "--label", "warm", "--", "sh", "-c", &script]);
+    let read = || assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    let record = || laboratory.good(&["io", "record", "--", "sh", "-c", &script]);
+    let again = undisturbed(&image.place(), read, record);
     assert!(again.err.contains(" 0 lost"), "{}", again.err);
-    let files = rows(&laboratory, &["io", "show", "warm", "--top", "1000"]);
+    let files = rows(&laboratory, &["io", "show", "--top", "1000"]);
     let warm = files.iter().find(|row| row["file"] == whole.to_str().unwrap()).unwrap();
     assert_eq!(
         (&warm["read"], &warm["needed"]),

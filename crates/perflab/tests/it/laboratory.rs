@@ -77,7 +77,9 @@ impl Laboratory {
         path.display().to_string()
     }
 
+    /// perflab, not run yet. Who has it drop caches holds [`Caches`](crate::caches::Caches) until it has ended.
     pub fn command(&self, arguments: &[&str]) -> Command {
+        crate::caches::assert_held(arguments);
         let mut command = Command::new(env!("CARGO_BIN_EXE_perflab"));
         // Before the verb: what follows `--` belongs to the command that is recorded.
         command.arg("--workloads").arg(self.path("workloads")).args(arguments);
@@ -87,6 +89,7 @@ impl Laboratory {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Said {
+        let _caches = crate::caches::needed(arguments);
         said(self.command(arguments).output().unwrap())
     }
 

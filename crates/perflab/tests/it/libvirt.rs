@@ -11,7 +11,7 @@ use perflab_conduct::init::{self, Orders, Root, Work};
 use perflab_conduct::initramfs::{Cpio, Initramfs};
 use perflab_conduct::kernel;
 
-use crate::image::no_image;
+use crate::caches::Caches;
 use crate::laboratory::{Laboratory, said, skip};
 use crate::ssh;
 use crate::vm::Guests;
@@ -68,7 +68,7 @@ struct Daemon {
 impl Daemon {
     fn start(home: &Path) -> Daemon {
         // Its namespace would keep another test's image mounted, and in memory.
-        let _no_image = no_image();
+        let _caches = Caches::alone();
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "sh", "-c", DAEMON]).env("H", home);
         let log = fs::File::create(home.join("daemon.log")).unwrap();

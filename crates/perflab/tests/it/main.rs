@@ -5,6 +5,7 @@ mod architecture;
 mod arrange;
 mod attach;
 mod bad_input;
+mod caches;
 mod channels;
 mod compare;
 mod daemon;

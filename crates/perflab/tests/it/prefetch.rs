@@ -294,3 +294,35 @@ fn nobody_learns_their_own_files_by_residency() {
     let said = perflab(&["replay", "--", &script]);
     assert!(said.code == Some(0) && said.err.contains("read ahead:"), "{}", said.err);
 }
+
+/// Whatever the program prints itself.
+#[test]
+fn learning_and_reading_ahead_print_one_document_of_json() {
+    let Some(image) = Image::new("learning_and_reading_ahead_print_one_document_of_json") else { return };
+    let laboratory = Laboratory::new();
+    let data = image.write("data", 50);
+    let program =
+        image.script("start", &format!("cat {} > /dev/null; echo own words; exit $1", data.display()));
+    let name = Path::new(&program).canonicalize().unwrap();
+    let document = |code: i32, arguments: &[&str]| -> Value {
+        image.cool();
+        let said = prefetch(&laboratory, &[&["--format", "json"], arguments].concat());
+        assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.err);
+        let has_words = said.err.lines().any(|line| line == "own words");
+        assert_eq!(has_words, !arguments.contains(&"--no-start"), "{arguments:?}: {}", said.err);
+        let document: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(document["program"], name.to_str().unwrap());
+        document
+    };
+    let failed = document(3, &["learn", "--", &program, "3"]);
+    assert_eq!((&failed["exit"], &failed["trace"]), (&3.into(), &Value::Null));
+    let unknown = document(0, &["replay", "--", &program, "0"]);
+    assert_eq!((&unknown["exit"], &unknown["read"]), (&0.into(), &Value::Null));
+    let learnt = document(0, &["learn", "--", &program, "0"]);
+    assert!(learnt["data"].as_u64() >= Some(50 << 12) && learnt["source"] == "traced", "{learnt}");
+    assert!(Path::new(learnt["trace"].as_str().unwrap()).is_file(), "{learnt}");
+    let read = document(5, &["replay", "--mode", "sync", "--", &program, "5"]);
+    assert_eq!((&read["exit"], &read["read"]["data"]), (&5.into(), &learnt["data"]));
+    let ahead = document(0, &["replay", "--no-start", "--", &program]);
+    assert_eq!((&ahead["exit"], &ahead["read"]["files"]), (&Value::Null, &learnt["files"]));
+}

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::image::{Image, no_image};
+use crate::caches::Caches;
+use crate::image::Image;
 use crate::laboratory::{Laboratory, is_root, skip};
+use crate::taken::{Mapped, Taken, undisturbed};
 
 /// Every sign, seen on a program that gives it and goes on: it is ended then.
 #[test]
@@ -133,18 +135,20 @@ fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
     let rows = json(&said)[0]["rows"].clone();
     let row =
         |metric: &str| rows.as_array().unwrap().iter().find(|row| row["metric"] == metric).cloned().unwrap();
-    assert_eq!((&row("wall")["verdict"], &row("wall")["direction"]), (&"worse".into(), &"lower".into()));
+    assert_eq!(row("wall")["direction"], "lower");
+    // How much noise a busy machine adds is its own affair; what is said is what was found.
+    let words = match row("wall")["verdict"].as_str() {
+        Some("worse") => "prefetch: reader takes ",
+        Some("unclear") => "prefetch: reader unclear against none (",
+        other => panic!("a reader that sleeps makes no start {other:?}: {rows}"),
+    };
+    assert!(said.err.contains(words), "{}", said.err);
     for fact in ["prefetch", "resident-before"] {
         assert_eq!(row(fact)["direction"], "neither", "{fact} is a fact");
         assert_ne!(row(fact)["verdict"], "worse", "{fact}: {rows}");
     }
-    assert!(said.err.contains("prefetch: reader takes"), "{}", said.err);
     let table = startup("table", "reader");
-    assert!(
-        table.out.starts_with("prefetch: reader takes ") && table.out.contains(" times as long as none ("),
-        "{}",
-        table.out
-    );
+    assert!(table.out.starts_with("prefetch: reader ") && table.out.contains(" none ("), "{}", table.out);
     assert!(!table.out.contains("\u{201c}"), "no claim of another study's: {}", table.out);
     let csv = startup("csv", "reader").out;
     assert!(csv.lines().all(|line| line.contains(',')), "{csv}");
@@ -183,8 +187,7 @@ fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
     if !is_root() {
         return skip(test, "tracing needs root");
     }
-    // It drops the machine's caches, and would take from others what they have just read ahead.
-    let _no_image = no_image();
+    let _caches = Caches::alone();
     let laboratory = Laboratory::new();
     let store = laboratory.path("store");
     let command = ["--", "sh", "-c", "echo the library is missing >&2; exit 3"];
@@ -218,6 +221,7 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = program.display().to_string();
+    let taken = Taken::by_others(&image.place());
     let reader = format!("cat {}/lib/* | wc -c", image.place().display());
     let output = laboratory
         .command(&[
@@ -256,7 +260,7 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
         })
         .sum()
     };
-    assert!(bytes("reader") < bytes("none") / 2.0, "{samples}");
+    assert!(bytes("reader") < bytes("none") / 2.0 + taken.may_be_read() as f64, "{samples}");
 }
 
 /// An X server of the test's own; ended when dropped.
@@ -293,6 +297,7 @@ fn windowed(display: &str, until: &str, limit: &str, command: &[&str]) -> crate:
     let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", until, "--limit", limit];
     let laboratory = Laboratory::new();
     let arguments = [&start[..], &["--"], command].concat();
+    let _caches = Caches::alone();
     crate::laboratory::said(laboratory.command(&arguments).env("DISPLAY", display).output().unwrap())
 }
 
@@ -371,33 +376,16 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
         let counted = std::fs::read_to_string(&counts).unwrap().trim() == "1";
         (document["resident-before"].as_u64().unwrap(), said.err, counted)
     };
-    let map = "import mmap, sys, time\nf = open(sys.argv[1])\nm = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
-               sum(m[::4096])\nprint('mapped', flush=True)\ntime.sleep(600)";
-    let mut keeper = std::process::Command::new("python3");
-    keeper.args(["-c", map]).arg(&kept).stdout(std::process::Stdio::piped());
-    let Ok(mut keeper) = keeper.spawn() else { return skip(test, "python3 is missing") };
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(keeper.stdout.take().unwrap()), &mut line)
-        .unwrap();
-    let (resident, said, _) = once();
-    keeper.kill().unwrap();
-    keeper.wait().unwrap();
+    let Some(mapped) = Mapped::whole(&kept) else { return skip(test, "python3 is missing") };
+    let (resident, said, counted) = once();
+    drop(mapped);
+    assert!(counted, "the kernel counts waiting while a program starts");
     assert!(resident >= 1000 << 12, "{resident}: {said}");
     assert!(said.contains("not all was cold") && said.contains(kept.to_str().unwrap()), "{said}");
     let (resident, said, counted) = once();
     assert!(resident < 1000 << 12, "{resident}: {said}");
-    // Another test's start may end meanwhile, and put the setting back: not every time.
-    assert!(counted || (0..5).any(|_| once().2), "the kernel counts waiting while a program starts");
-    // Another test's start may hold it now, or have held it before.
-    let is_back = || setting() == before || setting() == "0\n";
-    let waited = || std::thread::sleep(std::time::Duration::from_millis(100));
-    assert!(
-        (0..100).any(|_| is_back() || {
-            waited();
-            false
-        }),
-        "the kernel counts waiting as it did before"
-    );
+    assert!(counted, "and so it does the next time");
+    assert_eq!(setting(), before, "the kernel counts waiting as it did before");
 }
 
 /// Started from copies on another disk: what is read comes from there, and nothing of it after reading ahead.
@@ -424,7 +412,8 @@ fn a_program_is_started_from_copies_of_its_packages() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    let (cold, ahead) = (document("none"), document("sync"));
+    let cold = document("none");
+    let ahead = undisturbed(&image.place(), || (), || document("sync"));
     assert!(cold["requests"].as_u64() >= Some(4) && cold["resident-before"] == 0, "{cold}");
     // A directory that came with others may be left, of a program that reads megabytes.
     let left = |document: &Value| document["read"].as_u64().unwrap();
@@ -470,23 +459,21 @@ fn a_warm_start_is_warm() {
     let store = laboratory.path("store").display().to_string();
     let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", "exit", "--limit", "60s"];
     let learnt = ["--learn", "--store", &store, "--", &program];
-    let measured = || -> Value {
-        image.cool();
-        serde_json::from_str(&laboratory.good(&[&start[..], &learnt].concat()).out).unwrap()
+    let measured =
+        || -> Value { serde_json::from_str(&laboratory.good(&[&start[..], &learnt].concat()).out).unwrap() };
+    measured();
+    let drop_all = || image.cool();
+    // Where only some is there, what a glance sees of it may all be.
+    let drop_some = || {
+        let file = std::fs::File::open(&data).unwrap();
+        let middle = std::num::NonZero::new(500 << 12);
+        rustix::fs::fadvise(&file, 100 << 12, middle, rustix::fs::Advice::DontNeed).unwrap();
     };
-    let is_warm = |document: &Value| {
+    for dropped in [&drop_all as &dyn Fn(), &drop_some] {
+        let document = undisturbed(&image.place(), dropped, measured);
         let [resident, read] = ["resident-before", "read"].map(|metric| document[metric].as_u64().unwrap());
-        resident >= 1000 * 4096 && read < 100 * 4096
-    };
-    // Another test may drop everybody's caches between the warming and the start: not every time.
-    let mut told = Vec::new();
-    let mut warm = 0;
-    while warm < 2 && told.len() < 6 {
-        let document = measured();
-        warm += u32::from(is_warm(&document));
-        told.push(document);
+        assert!(resident >= 1000 << 12 && read == 0, "{document}");
     }
-    assert_eq!(warm, 2, "{told:?}");
 }
 
 #[test]

@@ -1,12 +1,59 @@
-//! What leaves memory though a test dropped nothing: some machines' kernels page out what nobody maps (DAMON), and others drop
-//! everybody's caches. What was taken so may be read again, and nothing else.
+//! What leaves memory though a test dropped nothing: some machines' kernels page out what nobody maps (DAMON, on virtual machines,
+//! every few seconds), also what was read just now, and others drop everybody's caches. What was taken so may be read again,
+//! and nothing else; where nothing was, nothing may.
 
+use std::io::BufRead as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use perflab_observe::io::tracefs::{Instance, TraceFs};
 
 const EVENT: &str = "events/filemap/mm_filemap_delete_from_page_cache";
+
+/// How long it may take until a machine leaves memory alone for as long as something is looked at.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Prepares and does something, as often as it takes until nothing left memory meanwhile of the file system at `place`, but by
+/// perflab: what came of it then is judged strictly.
+pub fn undisturbed<T>(place: &Path, mut prepare: impl FnMut(), mut does: impl FnMut() -> T) -> T {
+    let begun = Instant::now();
+    loop {
+        prepare();
+        let taken = Taken::by_others(place);
+        let found = does();
+        match taken.bytes() {
+            0 => return found,
+            bytes => assert!(begun.elapsed() < PATIENCE, "each time something left memory, {bytes} at last"),
+        }
+    }
+}
+
+/// A process that maps a file, so that nothing takes it from memory. Gone when dropped.
+pub struct Mapped(Child);
+
+impl Mapped {
+    /// All of it, which is in memory then; none where there is no python3.
+    pub fn whole(path: &Path) -> Option<Self> {
+        let map = "import mmap, sys, time\nf = open(sys.argv[1])\nm = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n\
+                   sum(m[::4096])\nprint('mapped', flush=True)\ntime.sleep(600)";
+        let mut keeper = Command::new("python3");
+        keeper.args(["-c", map]).arg(path).stdout(Stdio::piped());
+        let mut keeper = keeper.spawn().ok()?;
+        let mut line = String::new();
+        std::io::BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "mapped", "{}", path.display());
+        Some(Mapped(keeper))
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Counts what leaves memory of one file system, since it was made.
 pub struct Taken(Instance);
@@ -14,11 +61,20 @@ pub struct Taken(Instance);
 impl Taken {
     /// Of the file system that is mounted at `place`: pages of its files, and of its device.
     pub fn of(place: &Path) -> Self {
+        Taken::counted(place, "")
+    }
+
+    /// The same, but for what perflab itself drops, as it does before a cold start.
+    pub fn by_others(place: &Path) -> Self {
+        Taken::counted(place, " && comm != \"perflab\"")
+    }
+
+    fn counted(place: &Path, whose: &str) -> Self {
         let device = std::fs::metadata(place).unwrap().dev();
         // As the kernel numbers devices. Its device's own pages are those of a file of this number.
         let device = u64::from(rustix::fs::major(device)) << 20 | u64::from(rustix::fs::minor(device));
         let instance = TraceFs::find().unwrap().instance("taken").unwrap();
-        let filter = format!("s_dev == {device} || i_ino == {device}");
+        let filter = format!("(s_dev == {device} || i_ino == {device}){whose}");
         instance.set(&format!("{EVENT}/filter"), &filter).unwrap();
         instance.set(&format!("{EVENT}/enable"), "1").unwrap();
         Taken(instance)
@@ -48,4 +104,22 @@ fn what_leaves_memory_is_counted() {
     let file = std::fs::File::open(&path).unwrap();
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
     assert!(taken.bytes() >= 9 << 12, "{}", taken.bytes());
+}
+
+#[test]
+fn what_perflab_drops_is_not_taken_by_others() {
+    let Some(image) = crate::image::Image::new("what_perflab_drops_is_not_taken_by_others") else { return };
+    let (program, store) = (image.script("start", "true"), image.place().join("store"));
+    let laboratory = crate::laboratory::Laboratory::new();
+    let learn = ["prefetch", "--store", store.to_str().unwrap(), "learn", "--cold", "--", &program];
+    let (taken, of_it) = undisturbed(
+        &image.place(),
+        || (),
+        || {
+            let (all, others) = (Taken::of(&image.place()), Taken::by_others(&image.place()));
+            laboratory.good(&learn);
+            (all.bytes(), others.bytes())
+        },
+    );
+    assert!(taken > 0 && of_it == 0, "{of_it} of {taken}");
 }

@@ -3,12 +3,13 @@
 
 use std::process::Command;
 
-use crate::image::{no_image, script};
+use crate::caches::Caches;
+use crate::image::script;
 use crate::laboratory::{Laboratory, Said, is_root, said, skip};
 
 /// Runs perflab in a mount namespace of its own, after `prepare` was run there with tracefs at /sys/kernel/tracing.
 fn hidden(laboratory: &Laboratory, prepare: &str, arguments: &[&str]) -> Said {
-    let _no_image = no_image();
+    let _caches = Caches::alone();
     let inner = laboratory.command(arguments);
     let mut command = Command::new("unshare");
     let text = format!(

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
+use perflab_model::Nanos;
 use perflab_model::io::PAGE;
 use perflab_observe::Root;
 use perflab_observe::io::{Follower, Mount, Mounts, mounts};
@@ -18,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::begin::saved_text;
 use super::exec_guard::ExecGuard;
-use super::program::Measured;
+use super::program::{Measured, Standing};
 use super::settings::DaemonError;
 use super::shared::{Shared, locked};
 use super::trees::{Given, Trees, Watch};
@@ -179,12 +180,27 @@ impl Keeper {
     fn judge(&self, watch: &Watch, used: Used, delays: bool) {
         let worth = &self.shared.settings.worth;
         let is_worth = worth.is(used, delays);
-        match *locked(&watch.help) {
+        let help = *locked(&watch.help);
+        match help {
             Given::Nothing => {
+                // Whoever reads that a program is worth it may start it next: then its buffers are there.
+                let standing = locked(&self.shared.programs).get(&watch.program).map(|one| one.standing);
+                if is_worth && standing == Some(Standing::Watched) {
+                    self.make_buffers();
+                }
                 self.shared.with(&watch.program, |program| program.went_without(used, worth, delays));
             }
             Given::ReadAhead { held, observed } => {
                 self.judge_read_ahead(watch, Measured { used, held }, observed);
+            }
+            Given::Reading { since, observed } => {
+                let bound = self.shared.settings.bound;
+                if since.elapsed() >= bound {
+                    self.judge_read_ahead(watch, Measured { used, held: Nanos::from(bound) }, observed);
+                } else {
+                    // Killed while it waited: it was no start.
+                    self.shared.opened.as_ref().zip(observed).map(|(all, number)| all.finish(number));
+                }
             }
             Given::Warm => {}
         }
@@ -212,14 +228,20 @@ impl Keeper {
     /// Buffers take long to make: those of the next start that is traced wait for it.
     fn make_ready(&self) {
         let wanted = locked(&self.shared.programs).wants_to_learn();
-        let has = locked(&self.shared.spare).is_some();
-        if wanted && !has {
-            match Follower::prepare() {
-                Ok(ready) => *locked(&self.shared.spare) = Some(ready),
-                Err(error) => self.shared.trouble(&format!("a start cannot be traced: {error}")),
-            }
-        } else if has && !wanted {
+        if wanted {
+            self.make_buffers();
+        } else {
             drop(locked(&self.shared.spare).take());
+        }
+    }
+
+    fn make_buffers(&self) {
+        if locked(&self.shared.spare).is_some() {
+            return;
+        }
+        match Follower::prepare() {
+            Ok(ready) => *locked(&self.shared.spare) = Some(ready),
+            Err(error) => self.shared.trouble(&format!("a start cannot be traced: {error}")),
         }
     }
 

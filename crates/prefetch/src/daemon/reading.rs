@@ -43,12 +43,14 @@ pub(super) struct Reading<'a> {
     /// the user, as the process was while its exec waited: what it runs may make it another
     pub(super) who: &'a Who,
     pub(super) help: &'a Mutex<Given>,
+    /// since when the exec waits
+    pub(super) since: Instant,
 }
 
 impl Reading<'_> {
     /// Reads what is to be there first, lets the exec go, and reads the rest.
     pub(super) fn read(&self, start: &Start, held: Arc<Held>) {
-        let (settings, begun) = (&self.shared.settings, Instant::now());
+        let (settings, since) = (&self.shared.settings, self.since);
         let memory = settings.memory.or_else(|| half_of_free(&Root::host())).unwrap_or(u64::MAX);
         let plan = settings.mode.plan(start, settings.order, memory);
         let beginning = held.opened().is_some_and(|file| warm::has_beginning(&file));
@@ -63,13 +65,15 @@ impl Reading<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         let process = held.process();
         let observed = self.observe(&held, &plan);
+        *locked(self.help) = Given::Reading { since, observed };
         locked(&self.shared.readings).insert(process, Arc::clone(&stop));
         let [before, beside] = settings.mode.parts(&plan);
         let first = self.part(&plan, before, &stop);
+        let waited = settings.bound.min(since.elapsed());
+        // Before the answer: a short program has ended right after it, and is judged.
+        *locked(self.help) = Given::ReadAhead { held: Nanos::from(waited), observed };
         held.allow();
         let overdue = held.is_overdue();
-        let waited = if overdue { settings.bound.min(begun.elapsed()) } else { begun.elapsed() };
-        *locked(self.help) = Given::ReadAhead { held: Nanos::from(waited), observed };
         drop(held);
         let second = self.part(&plan, beside, &stop);
         locked(&self.shared.readings).remove(&process);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use perflab_model::Nanos;
 use serde::{Deserialize, Serialize};
 
 use super::exec_guard::GuardStatus;
@@ -38,6 +39,9 @@ pub struct Status {
     pub asked: u64,
     /// of them, those that went on without a look, in a storm
     pub unseen: u64,
+    /// how long an exec may wait, in ns
+    #[serde(default)]
+    pub bound: Nanos,
     /// execs that went on before what they waited for was done
     pub overdue: u64,
     /// times that the kernel lost what it had to tell
@@ -101,6 +105,7 @@ pub(super) fn of(shared: &Shared) -> Status {
         watched: locked(&shared.watched).clone(),
         asked: count(&shared.counts.asked),
         unseen: count(&shared.counts.unseen),
+        bound: shared.settings.bound.into(),
         overdue: count(&shared.deadline.overdue),
         lost: count(&shared.counts.lost),
         cpu: own.cpu.0,

@@ -40,9 +40,16 @@ pub enum Given {
     Nothing,
     /// it had everything in memory: it says nothing about reading ahead
     Warm,
+    /// what it waits for is being read ahead: where it goes on before that is done, the clock has let it through
+    Reading {
+        /// since when it waits
+        since: Instant,
+        /// under which number what it opens is seen, where it is
+        observed: Option<u64>,
+    },
     /// it was read ahead
     ReadAhead {
-        /// how long it had to wait for that
+        /// how long it had to wait for that, or until it was let through
         held: Nanos,
         /// under which number what it opens is seen, where it is
         observed: Option<u64>,

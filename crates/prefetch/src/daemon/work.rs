@@ -57,12 +57,13 @@ pub(super) fn read_ahead(
     help: Arc<Mutex<Given>>,
     learn: bool,
 ) {
-    shared.deadline.set(&held, Instant::now() + shared.settings.bound);
+    let since = Instant::now();
+    shared.deadline.set(&held, since + shared.settings.bound);
     let (own, program) = (Arc::clone(shared), key.clone());
     let work = move || {
         let Some(start) = known(&own, &program) else { return };
         let following = learn.then(|| Traced::follow(&own, held.process()));
-        Reading { shared: &own, program: &program, who: &who, help: &help }.read(&start, held);
+        Reading { shared: &own, program: &program, who: &who, help: &help, since }.read(&start, held);
         if let Some(following) = following {
             finish(&own, &program, following, |start| added(&own, &program, start), false);
         }

@@ -1,11 +1,9 @@
 //! `perflab prefetch learn`
 
-use std::ffi::OsString;
-use std::process::{Child, Command, ExitCode};
+use std::process::{Child, ExitCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use perflab_conduct::settings::drop_caches;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
@@ -14,6 +12,7 @@ use perflab_prefetch::residency::Seen;
 use perflab_prefetch::{Start, Store, store};
 use perflab_present::table::Format;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::arguments::prefetch::Learn;
 use crate::context::Context;
@@ -38,11 +37,21 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     let (learnt, _) = listening(learning)?;
     let (mut child, start) = learnt?;
     let status = child.wait()?;
+    let exit = super::code(status);
     if !status.success() {
         context.say(format!("the program ended with {status}: its start is not remembered"));
-        return Ok(super::code(status));
+        document(context, &json!({ "program": name, "exit": exit, "trace": null }))?;
+        return Ok(exit.into());
     }
     let start = start?;
+    let mut learnt = json!({
+        "program": name,
+        "exit": exit,
+        "source": start.source,
+        "files": start.files.len(),
+        "data": start.pages() * PAGE,
+        "metadata": start.metadata() * PAGE,
+    });
     context.say(format!(
         "{}: {} of {} files and {} of metadata ({})",
         name.display(),
@@ -57,10 +66,14 @@ pub fn learn(context: &Context, store: &Store, wanted: &Learn) -> anyhow::Result
     ));
     let path = store.add(&name, start)?;
     context.say(format!("remembered in {}", path.display()));
-    if context.format == Format::Json {
-        context.answer("trace", &path.display().to_string())?;
-    }
-    Ok(super::code(status))
+    learnt["trace"] = json!(path);
+    document(context, &learnt)?;
+    Ok(exit.into())
+}
+
+/// Everybody else reads it on standard error.
+fn document(context: &Context, value: &serde_json::Value) -> anyhow::Result<()> {
+    if context.format == Format::Json { context.document(value) } else { Ok(()) }
 }
 
 /// A program, and what it read.
@@ -73,7 +86,7 @@ fn learn_once(context: &Context, wanted: &Learn, limit: Nanos, stop: &AtomicBool
     if wanted.cold {
         drop_caches(&context.root, 3)?;
     }
-    let mut child = spawn(&wanted.command)?;
+    let mut child = super::spawn(context, &wanted.command)?;
     let tracer = match tracer {
         Ok(tracer) => tracer,
         Err(error) => {
@@ -93,11 +106,6 @@ fn learn_once(context: &Context, wanted: &Learn, limit: Nanos, stop: &AtomicBool
         context.say(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
     }
     Ok((child, perflab_prefetch::learn(&recording)))
-}
-
-fn spawn(command: &[OsString]) -> anyhow::Result<Child> {
-    let (word, rest) = command.split_first().context("no command")?;
-    Command::new(word).args(rest).spawn().with_context(|| format!("cannot start {}", word.display()))
 }
 
 /// Waits for the end of a program, or of a time; calls `meanwhile` all the time.

@@ -1,6 +1,7 @@
 //! `perflab prefetch replay`
 
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -8,8 +9,10 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use perflab_model::io::PAGE;
 use perflab_model::{Bytes, Nanos};
-use perflab_prefetch::warm::is_warm;
+use perflab_prefetch::warm::{is_warm, read_whole};
 use perflab_prefetch::{Budget, Mode, Order, Plan, Replayed, Start, Store, combine};
+use perflab_present::table::Format;
+use serde_json::json;
 
 use crate::arguments::prefetch::{ModeName, OrderName, Replay};
 use crate::context::Context;
@@ -18,8 +21,9 @@ use crate::exit::Usage;
 /// Reads ahead and runs the program. Whatever is wrong with a trace, the program is run: reading ahead is a help, and no
 /// condition.
 pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Result<ExitCode> {
-    let (word, rest) =
-        wanted.command.split_first().ok_or_else(|| Usage::new("no command", "name one behind --"))?;
+    if wanted.command.is_empty() {
+        return Err(Usage::new("no command", "name one behind --").into());
+    }
     let name = super::name(wanted.name.as_deref(), &wanted.command)?;
     let memory = size("--memory", wanted.memory.as_deref())?.map_or_else(|| half_of_free(context), Ok)?;
     let rate = size("--io", wanted.io.as_deref())?;
@@ -36,16 +40,15 @@ pub fn replay(context: &Context, store: &Store, wanted: &Replay) -> anyhow::Resu
     let reading = start.map(|start| prepare(start, rules));
     let reading = reading.map(Reading::before);
     if wanted.no_start {
-        reading.into_iter().for_each(|reading| say(context, &reading.finish()));
+        tell(context, &name, reading.map(Reading::finish).as_ref(), None)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut child =
-        Command::new(word).args(rest).spawn().with_context(|| format!("cannot start {}", word.display()))?;
+    let mut child = super::spawn(context, &wanted.command)?;
     let reading = reading.map(Reading::beside);
-    let status = child.wait()?;
+    let exit = super::code(child.wait()?);
     // What was not read by then is not needed.
-    reading.into_iter().for_each(|reading| say(context, &reading.stop()));
-    Ok(super::code(status))
+    tell(context, &name, reading.map(Reading::stop).as_ref(), Some(exit))?;
+    Ok(exit.into())
 }
 
 /// How it is read ahead.
@@ -84,6 +87,14 @@ impl Reading {
             true => Replayed { was_there: true, ..Replayed::default() },
             false => read(&plan, self.rules, 0, &self.stop),
         };
+        self
+    }
+
+    /// Reads all of it before the program starts, to the last page: where a few pages have left memory, a look at some tells of none.
+    pub fn heat(mut self) -> Self {
+        let plan = self.rules.mode.plan(&self.start, self.rules.order, self.rules.memory);
+        self.done = read(&plan, self.rules, 0, &self.stop);
+        read_whole(&plan);
         self
     }
 
@@ -157,6 +168,27 @@ pub(super) fn size(option: &str, text: Option<&str>) -> Result<Option<u64>, Usag
 /// Reading ahead must not push out what others need.
 pub fn half_of_free(context: &Context) -> anyhow::Result<u64> {
     perflab_prefetch::half_of_free(&context.root).context("/proc/meminfo has no MemAvailable")
+}
+
+/// What came of reading ahead, where something is known of the program, and of the program, where it was started.
+fn tell(context: &Context, name: &Path, done: Option<&Replayed>, exit: Option<u8>) -> anyhow::Result<()> {
+    done.into_iter().for_each(|done| say(context, done));
+    if context.format != Format::Json {
+        return Ok(());
+    }
+    let read = done.map(|done| {
+        json!({
+            "was_there": done.was_there,
+            "data": done.pages * PAGE,
+            "metadata": done.metadata * PAGE,
+            "files": done.files.len(),
+            "skipped": done.skipped.len(),
+            "before": done.nanos,
+            "by_name": done.by_name,
+            "foreign": done.foreign,
+        })
+    });
+    context.document(&json!({ "program": name, "exit": exit, "read": read }))
 }
 
 fn say(context: &Context, done: &Replayed) {

@@ -9,6 +9,7 @@ use perflab_model::{Bytes, Nanos};
 use perflab_prefetch::Store;
 use perflab_prefetch::daemon::{self, KnownProgram, Program, Standing, Status};
 use perflab_present::table::{Cell, Column, Format, Grid};
+use serde_json::{Value, json};
 
 use crate::arguments::prefetch;
 use crate::context::Context;
@@ -17,10 +18,10 @@ use crate::exit::Exit;
 /// Asks the daemon; where none is, shows what the last one wrote.
 pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> anyhow::Result<Exit> {
     let asked = daemon::status::ask(&wanted.socket);
-    let status = match asked {
+    let daemon = match asked {
         Ok(status) => {
             say(context, &status);
-            status
+            Some(status)
         }
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Err(error)
@@ -31,11 +32,29 @@ pub fn status(context: &Context, store: &Store, wanted: &prefetch::Status) -> an
                 "no daemon answers on {}: {error}; as the last one wrote:",
                 wanted.socket.display()
             ));
-            Status { programs: daemon::saved(store, &|text| context.say(text)), ..Status::default() }
+            None
         }
     };
-    context.print(&grid(&status, shown(context, &status, wanted.all)))?;
+    let answers = daemon.is_some();
+    let before = || Status { programs: daemon::saved(store, &|text| context.say(text)), ..Status::default() };
+    let status = daemon.unwrap_or_else(before);
+    let grid = grid(&status, shown(context, &status, wanted.all));
+    if context.format == Format::Json {
+        context.document(&document(&status, answers, &grid)?)?;
+    } else {
+        context.print(&grid)?;
+    }
     Ok(Exit::Fine)
+}
+
+/// The daemon's own facts, where one answers, and its programs as the table has them.
+fn document(status: &Status, answers: bool, grid: &Grid) -> anyhow::Result<Value> {
+    let mut daemon = serde_json::to_value(status)?;
+    if let Some(facts) = daemon.as_object_mut() {
+        facts.remove("programs");
+    }
+    let daemon = if answers { daemon } else { Value::Null };
+    Ok(json!({ "daemon": daemon, "programs": grid.records() }))
 }
 
 fn say(context: &Context, status: &Status) {
@@ -43,7 +62,8 @@ fn say(context: &Context, status: &Status) {
     let since = since.map(|since| since.to_string()).unwrap_or_default();
     let places: Vec<String> = status.watched.iter().map(|place| place.display().to_string()).collect();
     context.say(format!("daemon {} since {since}, on {}", status.pid, places.join(" ")));
-    context.say(format!("starts are judged by {}", status.judged_by));
+    context
+        .say(format!("starts are judged by {}; none waits longer than {}", status.judged_by, status.bound));
     context.say(format!(
         "asked {} times; {} not looked at in storms, {} let through by the clock; {} of CPU, {} at most",
         status.asked,

@@ -57,7 +57,7 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     }
     let known = |mode| reading(context, &store, &subject.trace, mode);
     let reading = mode.map(known).transpose()?;
-    let warm = || drop(known(Mode::Sync).map(Reading::before));
+    let warm = || drop(known(Mode::Sync).map(Reading::heat));
     let held = heat(context, wanted.caches, warm, || look(&store, &subject))?;
     say_held(&held, wanted.caches);
     let background = background(subject.disk);
