@@ -2,9 +2,9 @@
 //! them, and who needs what was read to stay, has them alone. Among all processes of the machine that run these tests: a lock on a file.
 
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::MutexGuard;
 
 use crate::laboratory::is_root;
@@ -25,7 +25,7 @@ impl Caches {
     /// Waits for it.
     pub fn alone() -> Self {
         let lock = (HELD.get() == 0).then(|| {
-            let file = File::options().create(true).append(true).open(place()).unwrap();
+            let file = lock();
             file.lock().unwrap();
             file
         });
@@ -41,11 +41,13 @@ impl Drop for Caches {
     }
 }
 
-fn place() -> PathBuf {
-    if is_root() && fs::create_dir_all("/run/lock").is_ok() {
-        return "/run/lock/perflab-tests".into();
-    }
-    std::env::temp_dir().join(format!("perflab-tests-{}", rustix::process::geteuid().as_raw()))
+/// The file whose lock it is.
+fn lock() -> File {
+    let user = rustix::process::geteuid().as_raw();
+    let own = std::env::temp_dir().join(format!("perflab-tests-{user}"));
+    let open = |path: &Path| File::options().create(true).append(true).open(path);
+    let shared = is_root().then(|| open(Path::new("/run/lock/perflab-tests")).ok()).flatten();
+    shared.unwrap_or_else(|| open(&own).unwrap())
 }
 
 /// Whether these arguments have perflab drop caches, or set what every start sets.
@@ -69,8 +71,7 @@ pub fn assert_held(arguments: &[&str]) {
 fn a_thread_may_have_them_twice_and_nobody_else() {
     let first = Caches::alone();
     drop(Caches::alone());
-    let other = File::open(place()).unwrap();
-    assert!(other.try_lock().is_err(), "it is still the first one's");
+    assert!(lock().try_lock().is_err(), "it is still the first one's");
     drop(first);
     let begun = Caches::alone();
     assert!(begun.lock.is_some() && HELD.get() == 1);

@@ -28,25 +28,3 @@ pub fn program(code: &[u8]) -> Vec<u8> {
     elf.extend(code);
     elf
 }
-
-/// Reads the file that it is given to its end, if it is given one, and ends well:
-///
-/// ```text
-///       mov rdi, [rsp+16]; test rdi, rdi; jz end
-///       sub rsp, 65536; xor esi, esi; mov eax, 2; syscall; test eax, eax; js end; mov edi, eax
-/// more: mov rsi, rsp; mov edx, 65536; xor eax, eax; syscall; test eax, eax; jg more
-/// end:  xor edi, edi; mov eax, 60; syscall
-/// ```
-const READ: &[u8] = &[
-    0x48, 0x8b, 0x7c, 0x24, 16, 0x48, 0x85, 0xff, 0x74, 0x26, 0x48, 0x81, 0xec, 0, 0, 1, 0, 0x31, 0xf6, 0xb8,
-    2, 0, 0, 0, 0x0f, 0x05, 0x85, 0xc0, 0x78, 0x12, 0x89, 0xc7, 0x48, 0x89, 0xe6, 0xba, 0, 0, 1, 0, 0x31,
-    0xc0, 0x0f, 0x05, 0x85, 0xc0, 0x7f, 0xf0, 0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05,
-];
-
-/// Makes one that reads a file, and opens no other.
-pub fn write_reader(path: &Path) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    fs::write(&fresh, program(READ))?;
-    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;
-    fs::rename(&fresh, path)
-}
