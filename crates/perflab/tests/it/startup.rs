@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::caches::Caches;
 use crate::image::Image;
 use crate::laboratory::{Laboratory, is_root, skip};
-use crate::taken::{Mapped, Taken, undisturbed};
+use crate::taken::{Mapped, Taken, undisturbed, undisturbed_by_others};
 
 /// Every sign, seen on a program that gives it and goes on: it is ended then.
 #[test]
@@ -413,7 +413,7 @@ fn a_program_is_started_from_copies_of_its_packages() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let cold = document("none");
-    let ahead = undisturbed(&image.place(), || (), || document("sync"));
+    let ahead = undisturbed_by_others(&image.place(), || document("sync"));
     assert!(cold["requests"].as_u64() >= Some(4) && cold["resident-before"] == 0, "{cold}");
     // A directory that came with others may be left, of a program that reads megabytes.
     let left = |document: &Value| document["read"].as_u64().unwrap();

@@ -15,13 +15,22 @@ const EVENT: &str = "events/filemap/mm_filemap_delete_from_page_cache";
 /// How long it may take until a machine leaves memory alone for as long as something is looked at.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Prepares and does something, as often as it takes until nothing left memory meanwhile of the file system at `place`, but by
-/// perflab: what came of it then is judged strictly.
-pub fn undisturbed<T>(place: &Path, mut prepare: impl FnMut(), mut does: impl FnMut() -> T) -> T {
+/// Prepares and does something, as often as it takes until nothing left memory meanwhile of the file system at `place`: what came of it
+/// then is judged strictly.
+pub fn undisturbed<T>(place: &Path, prepare: impl FnMut(), does: impl FnMut() -> T) -> T {
+    repeated(|| Taken::of(place), prepare, does)
+}
+
+/// The same for what drops caches itself before it begins.
+pub fn undisturbed_by_others<T>(place: &Path, does: impl FnMut() -> T) -> T {
+    repeated(|| Taken::by_others(place), || (), does)
+}
+
+fn repeated<T>(count: impl Fn() -> Taken, mut prepare: impl FnMut(), mut does: impl FnMut() -> T) -> T {
     let begun = Instant::now();
     loop {
         prepare();
-        let taken = Taken::by_others(place);
+        let taken = count();
         let found = does();
         match taken.bytes() {
             0 => return found,
@@ -112,14 +121,10 @@ fn what_perflab_drops_is_not_taken_by_others() {
     let (program, store) = (image.script("start", "true"), image.place().join("store"));
     let laboratory = crate::laboratory::Laboratory::new();
     let learn = ["prefetch", "--store", store.to_str().unwrap(), "learn", "--cold", "--", &program];
-    let (taken, of_it) = undisturbed(
-        &image.place(),
-        || (),
-        || {
-            let (all, others) = (Taken::of(&image.place()), Taken::by_others(&image.place()));
-            laboratory.good(&learn);
-            (all.bytes(), others.bytes())
-        },
-    );
+    let (taken, of_it) = undisturbed_by_others(&image.place(), || {
+        let (all, others) = (Taken::of(&image.place()), Taken::by_others(&image.place()));
+        laboratory.good(&learn);
+        (all.bytes(), others.bytes())
+    });
     assert!(taken > 0 && of_it == 0, "{of_it} of {taken}");
 }
