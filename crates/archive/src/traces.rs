@@ -208,10 +208,14 @@ fn traced_of(slot: u32, told: Told, words: &Words) -> Traced {
             span,
             own_ns: cost.between,
             pair_ns: cost.pair,
+            inside_ns: 0.0,
         };
         names.iter().zip(costs).map(cost).collect()
     };
     let mut probe_costs = costs(&words.operations, &told.operation_costs, false);
+    for (cost, (operations, inside)) in probe_costs.iter_mut().zip(&told.inside) {
+        cost.inside_ns = *inside as f64 / (*operations).max(1) as f64;
+    }
     probe_costs.extend(costs(&words.spans, &told.span_costs, true));
     Traced {
         probe_costs,

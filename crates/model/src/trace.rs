@@ -232,6 +232,14 @@ pub struct ProbeCost {
     pub own_ns: f64,
     /// Nanoseconds of both in all, by which they lengthen what is around them.
     pub pair_ns: f64,
+    /// Nanoseconds that probes of operations inside one of these cost, in the mean; 0 of spans.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inside_ns: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 #[cfg(test)]

@@ -86,6 +86,9 @@ pub struct Told {
     pub operation_costs: Vec<StampCost>,
     /// The same of spans.
     pub span_costs: Vec<StampCost>,
+    /// Of each kind of operation that was read, how many there were and how many nanoseconds the stamps of operations inside
+    /// them cost: that is subtracted too.
+    pub inside: Vec<(u64, u64)>,
     /// Process that wrote it.
     pub process: u32,
     /// How often it forked meanwhile: what its children did is not in the trace.
@@ -94,6 +97,19 @@ pub struct Told {
     pub entries: Entries,
     /// Operations that were found in the memory of a process that ended without closing its trace.
     pub rescued: u64,
+}
+
+impl Told {
+    pub(crate) fn add_inside(&mut self, kind: u8, ns: u64) {
+        let kind = usize::from(kind);
+        if self.inside.len() <= kind {
+            self.inside.resize(kind + 1, (0, 0));
+        }
+        if let Some((operations, all)) = self.inside.get_mut(kind) {
+            *operations += 1;
+            *all += ns;
+        }
+    }
 }
 
 impl File {

@@ -14,7 +14,9 @@
 //!
 //! - `operations`: begin in ticks; a word with duration in ticks (40 bits), kind (8), flags (3), spans (6) and numbers
 //!   (7 bits); for each number a word with value (56 bits, signed) and kind (8); for each kind of span that occurred a
-//!   word with exclusive ticks (40 bits), how often (16) and kind (8).
+//!   word with exclusive ticks (40 bits), how often (16) and kind (8). A number of kind 255 is none of the program's: it
+//!   says what lay inside, whose time stamps cost it time: how often (30 bits), whether an operation or a span (1), in which
+//!   span (8; 32: in none), and its kind (8). Of spans it is there only where one lay in another.
 //! - `events` of the kernel: nanoseconds of CLOCK_MONOTONIC; a word that says which (see [`EventKind`]).
 //! - `lane`: a thread began to record; its thread id; where in the file its memory is (see `live`) and how many bytes it
 //!   has, 0 where it is not in the file.
@@ -128,6 +130,11 @@ impl KindCosts {
         self.operations.get(usize::from(kind)).map_or(self.all.operation, |cost| cost.between)
     }
 
+    /// What an operation of a kind costs in all, where each has a cost of its own.
+    pub(crate) fn whole_operation(&self, kind: u8) -> f64 {
+        self.operations.get(usize::from(kind)).map_or(0.0, |cost| cost.pair.max(cost.between))
+    }
+
     /// What a span of a kind measures of recording itself, and what it lengthens that around it by, both in all.
     pub(crate) fn span(&self, kind: u8) -> (f64, f64) {
         let all = (self.all.span, self.all.span + self.all.around);
@@ -206,6 +213,31 @@ pub(crate) fn number_of(word: u64) -> (u8, i64) {
     (word as u8, word as i64 >> 8)
 }
 
+/// The kind of number that says what lay inside.
+pub(crate) const INSIDE: u8 = 255;
+
+/// Operations or spans inside an operation or one of its spans: their time stamps are part of its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Inside {
+    pub is_operation: bool,
+    /// which span they lay in; beyond all where in none
+    pub span: u8,
+    pub kind: u8,
+}
+
+impl Inside {
+    pub(crate) fn word(self, count: u32) -> u64 {
+        let count = i64::from(count.min((1 << 30) - 1));
+        let value = count << 17 | i64::from(self.is_operation) << 16 | i64::from(self.span) << 8;
+        number_word(INSIDE, value | i64::from(self.kind))
+    }
+
+    pub(crate) fn of(value: i64) -> (Self, u32) {
+        let inside = Self { is_operation: value >> 16 & 1 == 1, span: (value >> 8) as u8, kind: value as u8 };
+        (inside, (value >> 17) as u32 & ((1 << 30) - 1))
+    }
+}
+
 #[inline(always)]
 pub(crate) fn span_word(kind: u8, ticks: u64, count: u32) -> u64 {
     ticks.min(LONGEST) | u64::from(count.min(0xffff)) << 40 | u64::from(kind) << 56
@@ -225,6 +257,13 @@ mod tests {
         let head = HeadWord { duration: 12_345_678_901, kind: 249, flags: 2, spans: 32, numbers: 16 };
         assert_eq!(HeadWord::of(word), head);
         assert_eq!(HeadWord::of(head_word(u64::MAX, 0, 0, 0, 0)).duration, LONGEST);
+        let inside = Inside { is_operation: true, span: 32, kind: 249 };
+        for (inside, count) in
+            [(inside, 77), (Inside { is_operation: false, span: 31, ..inside }, (1 << 30) - 1)]
+        {
+            let (kind, value) = number_of(inside.word(count));
+            assert_eq!((kind, Inside::of(value)), (INSIDE, (inside, count)));
+        }
         for value in [0, -1, 1_416_100, -(1 << 55) + 1, (1 << 55) - 1] {
             assert_eq!(number_of(number_word(15, value)), (15, value));
         }

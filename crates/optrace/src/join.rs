@@ -5,7 +5,8 @@ use crate::Words;
 use crate::clock::Line;
 use crate::file::Told;
 use crate::format::{
-    EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, KindCosts, number_of, span_of,
+    EventKind, FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, HeadWord, INSIDE, Inside, KindCosts, number_of,
+    span_of,
 };
 
 /// One operation, as it was.
@@ -25,6 +26,8 @@ pub struct Operation {
     pub preempted: u64,
     /// Nanoseconds of those that the thread waited: for a lock, a disk, a timer.
     pub waited: u64,
+    /// Nanoseconds that stamps of operations inside it cost, taken off.
+    pub inside: u64,
     /// Times it left the CPU.
     pub switches: u32,
     /// Pages that were not there when touched.
@@ -97,13 +100,15 @@ pub(crate) struct Lane {
     next_away: usize,
     next_fault: usize,
     last: u64,
+    /// of the operation at hand
+    inside: Vec<(Inside, u32)>,
     operation: Operation,
 }
 
 impl Lane {
     pub(crate) fn new(thread: i32, lane: u32, costs: KindCosts, kernel: Kernel) -> Self {
         let operation = Operation { thread, lane, ..Operation::default() };
-        Self { costs, kernel, next_away: 0, next_fault: 0, last: 0, operation }
+        Self { costs, kernel, next_away: 0, next_fault: 0, last: 0, inside: Vec::new(), operation }
     }
 
     pub(crate) fn thread(&self) -> i32 {
@@ -127,6 +132,7 @@ impl Lane {
             told.backwards += u64::from(self.operation.backwards);
             told.beyond += u64::from(self.operation.beyond);
             told.unbalanced += u64::from(self.operation.unbalanced);
+            told.add_inside(self.operation.kind, self.operation.inside);
             show(&self.operation);
         }
         Ok(())
@@ -137,8 +143,13 @@ impl Lane {
         let operation = &mut self.operation;
         operation.kind = Some(head.kind).filter(|kind| usize::from(*kind) < names.operations.len())?;
         operation.numbers.clear();
+        self.inside.clear();
         for _ in 0..head.numbers {
             let (kind, value) = number_of(words.next()?);
+            if kind == INSIDE {
+                self.inside.push(Inside::of(value));
+                continue;
+            }
             operation.numbers.retain(|(other, _)| *other != kind);
             operation.numbers.extend((usize::from(kind) < names.numbers.len()).then_some((kind, value)));
         }
@@ -156,6 +167,19 @@ impl Lane {
                 count,
             }));
         }
+        let mut operations_inside = 0.0;
+        for (inside, count) in &self.inside {
+            let (own, all) = self.costs.span(inside.kind);
+            let whole = if inside.is_operation { self.costs.whole_operation(inside.kind) } else { all - own };
+            let ticks = f64::from(*count) * whole;
+            // Those of spans are among them already.
+            operations_inside += if inside.is_operation { ticks } else { 0.0 };
+            if let Some(span) = operation.spans.iter_mut().find(|span| span.kind == inside.span) {
+                span.ns = span.ns.saturating_sub((ticks * line.slope()).round() as u64);
+            }
+        }
+        cost += operations_inside;
+        operation.inside = (operations_inside * line.slope()).round() as u64;
         operation.wall = nanos(head.duration, cost, line);
         operation.start = line.at(begun);
         operation.backwards = head.flags & FLAG_BACKWARDS != 0 || begun < self.last;

@@ -1,11 +1,13 @@
 //! The record being made: the stack of open spans, their exclusive times, the words of those that are whole. Owns the
 //! bookkeeping between time stamps; refuses to take any, so that one stamp can end one thing and begin the next.
 
-use crate::format::{FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, head_word, number_word, span_word};
+use crate::format::{FLAG_BACKWARDS, FLAG_LIMIT, FLAG_UNBALANCED, Inside, head_word, number_word, span_word};
 use crate::words::{MOST_DEPTH, MOST_NUMBERS, MOST_SPANS};
 
 /// The slot of time that belongs to the operation itself; 32 spans lie below it.
-const OWN: u8 = MOST_SPANS as u8;
+pub(crate) const OWN: u8 = MOST_SPANS as u8;
+/// So many words say at most what lay inside: there is room for 127 with the numbers.
+const MOST_INSIDE: usize = 100;
 
 /// The record being made, and those that are whole.
 pub(crate) struct State {
@@ -106,6 +108,11 @@ impl State {
             return;
         }
         self.numbers.push(number_word(kind, value));
+    }
+
+    /// Says what lay inside, and how often.
+    pub(crate) fn inside(&mut self, inside: impl Iterator<Item = (Inside, u32)>) {
+        self.numbers.extend(inside.take(MOST_INSIDE).map(|(inside, count)| inside.word(count)));
     }
 
     pub(crate) fn close_record(&mut self, now: u64) {

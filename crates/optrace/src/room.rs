@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -42,7 +42,8 @@ impl Taken {
     }
 }
 
-/// Makes a new file that is the caller's own, in the place of one that was. No link is followed.
+/// Makes a new file that is the caller's own, in the place of one that was, and nobody else's to read: keys and names of a
+/// program may be in it. No link is followed.
 pub(crate) fn create_own(path: &Path) -> io::Result<File> {
     if let Ok(about) = fs::symlink_metadata(path) {
         if !about.is_file() {
@@ -54,7 +55,7 @@ pub(crate) fn create_own(path: &Path) -> io::Result<File> {
         // Not cut: who still writes to it, or reads it, goes on with what was there.
         fs::remove_file(path)?;
     }
-    File::options().read(true).write(true).create_new(true).open(path)
+    File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[expect(unsafe_code, reason = "the standard library hides the number")]
@@ -163,6 +164,7 @@ mod tests {
         assert_eq!(fs::read_to_string(path("victim")).unwrap(), "precious");
         let old = File::open(path("victim")).unwrap();
         create_own(&path("victim")).unwrap();
+        assert_eq!(path("victim").metadata().unwrap().mode() & 0o777, 0o600);
         assert_eq!((old.metadata().unwrap().len(), path("victim").metadata().unwrap().len()), (8, 0));
         if own_user() == 0 {
             std::os::unix::fs::chown(path("victim"), Some(65_534), None).unwrap();

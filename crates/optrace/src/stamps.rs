@@ -1,13 +1,13 @@
 //! A trace made of time stamps that somebody else took: of probes in a program that knows nothing of this. Owns the pairing
 //! of begins and ends, thread by thread; refuses to guess an end that did not come: the operation is flagged.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::clock::{ClockKind, Pair};
-use crate::format::{Cost, EventKind, FLAG_UNBALANCED, Header};
-use crate::record::State;
+use crate::format::{Cost, EventKind, FLAG_UNBALANCED, Header, Inside};
+use crate::record::{OWN, State};
 use crate::room::{Room, create_own};
 use crate::trace::Summary;
 use crate::writer::Writer;
@@ -135,6 +135,8 @@ struct Thread {
     state: State,
     /// what is open, the innermost last
     frames: Vec<Frame>,
+    /// what lay in the operation that is open, and how often: the stamps of these are part of its time
+    inside: BTreeMap<Inside, u32>,
     routine: Option<u64>,
     events: Vec<u64>,
     last: u64,
@@ -349,7 +351,15 @@ fn count(operations: &mut Vec<Entries>, spans: &mut Vec<Entries>, frame: Frame, 
 
 impl Thread {
     fn new(number: u32) -> Self {
-        Self { number, state: State::new(), frames: Vec::new(), routine: None, events: Vec::new(), last: 0 }
+        Self {
+            number,
+            state: State::new(),
+            frames: Vec::new(),
+            inside: BTreeMap::new(),
+            routine: None,
+            events: Vec::new(),
+            last: 0,
+        }
     }
 
     /// The outermost frame that cannot be open any more, now that something begins there.
@@ -368,6 +378,7 @@ impl Thread {
     fn close(&mut self, from: usize, ns: u64) -> Vec<Frame> {
         let frames = self.frames.split_off(from.min(self.frames.len()));
         if frames.iter().any(|frame| matches!(frame.what, Opened::Operation(_))) {
+            self.inside.clear();
             self.state.abandon_record();
         } else {
             for _ in frames.iter().filter(|frame| matches!(frame.what, Opened::Span(_))) {
@@ -392,6 +403,7 @@ impl Thread {
             return None;
         };
         let ended = self.frames.get(at).copied()?;
+        self.count_inside(at, ended.what);
         // Without a stack pointer it is only a count: what is open in it may be the outer one's.
         if spot.stack.is_none() && matches!(ended.what, Opened::Nested(_)) {
             self.frames.remove(at);
@@ -408,12 +420,28 @@ impl Thread {
             self.frames.extend(inner.iter().filter(counts));
         }
         match ended.what {
-            Opened::Operation(_) => self.state.close_record(ns),
+            Opened::Operation(_) => {
+                self.state.inside(std::mem::take(&mut self.inside).into_iter());
+                self.state.close_record(ns);
+            }
             Opened::Span(_) => self.state.leave(ns),
             Opened::Nested(_) => {}
         }
         let inner = inner.into_iter().map(|frame| (frame, Fate::Abandoned));
         Some(inner.chain([(ended, Fate::Ended)]).collect())
+    }
+
+    /// Something that ended lay in what is open: of what was left without its end nobody knows what its stamps cost.
+    fn count_inside(&mut self, at: usize, what: Opened) {
+        let span = |frame: &Frame| if let Opened::Span(span) = frame.what { Some(span) } else { None };
+        let around = self.frames.get(..at).into_iter().flatten().rev().find_map(span);
+        let inside = match (what, around) {
+            (Opened::Nested(kind), _) => Inside { is_operation: true, span: around.unwrap_or(OWN), kind },
+            // What lies in no other span is told by its number.
+            (Opened::Span(kind), Some(span)) => Inside { is_operation: false, span, kind },
+            _ => return,
+        };
+        *self.inside.entry(inside).or_default() += 1;
     }
 
     /// The frame that ends now. A stack that moved has other addresses: then it is the innermost, and all move with it.

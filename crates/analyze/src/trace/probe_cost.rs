@@ -13,8 +13,10 @@ const TIMES: i64 = 10;
 /// What probes cost in operations of one kind; it is taken off all times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OperationCost {
-    /// Nanoseconds of an operation with its spans, in the median.
+    /// Nanoseconds of an operation with its spans and the operations inside it, in the median.
     pub operation: i64,
+    /// Nanoseconds of those that the operations inside it cost, in the mean.
+    pub inside: i64,
     /// Whether the operations take longer than that, in the median: if not, only times above `judged_above` are judged.
     pub middle_judged: bool,
     /// Nanoseconds: times up to there are not judged; 0 where all are.
@@ -44,7 +46,9 @@ impl OperationCost {
             let costs = operations.told.probe_costs.iter();
             costs.into_iter().find(|cost| cost.span == span && Some(&cost.name) == name)
         };
-        let own = cost(operations.kinds.get(usize::from(kind)), false)?.own_ns.round() as i64;
+        let told = cost(operations.kinds.get(usize::from(kind)), false)?;
+        let inside = told.inside_ns.round() as i64;
+        let own = told.own_ns.round() as i64 + inside;
         let mut each = vec![own; times.len()];
         let mut spans = Vec::new();
         for span in &operations.spans {
@@ -71,7 +75,7 @@ impl OperationCost {
         let operation = middle(&mut each.clone());
         let middle_judged = middle(&mut times.time.clone()) >= operation;
         let judged_above = if middle_judged { 0 } else { TIMES * operation };
-        Some(Self { operation, middle_judged, judged_above, spans, each })
+        Some(Self { operation, inside, middle_judged, judged_above, spans, each })
     }
 
     /// Whether the operation at a place can stand out: what was taken off it is not most of it.

@@ -190,7 +190,13 @@ fn the_clock_that_explains_is_the_walls_where_threads_waited_for_longer_than_the
 #[test]
 fn what_costs_more_than_it_takes_is_judged_above_ten_times_its_cost_only() {
     let mut operations = quiet(100_000);
-    let cost = |name: &str, span, pair_ns| ProbeCost { name: name.into(), span, own_ns: 9_000.0, pair_ns };
+    let cost = |name: &str, span, pair_ns| ProbeCost {
+        name: name.into(),
+        span,
+        own_ns: 9_000.0,
+        pair_ns,
+        inside_ns: 0.0,
+    };
     operations.told.probe_costs = vec![cost("insert", false, 20_000.0), cost("allocate", true, 5_000.0)];
     // A span of 80 ns in every fourth, whose probes cost 5 µs; in ten it takes 30 µs, and in three 200 µs.
     let time = |n: u32| match n {
@@ -207,6 +213,11 @@ fn what_costs_more_than_it_takes_is_judged_above_ten_times_its_cost_only() {
     assert_eq!((report.outlier_count, allocate.share.outliers, allocate.operations), (3, 3, 25_000));
     assert!(report.modes.is_empty() && !report.is_judged(report.quantiles[0]), "{:?}", report.modes);
     assert!(!sentences(&report)[0].contains("p50"), "{:?}", sentences(&report));
+    // Operations inside are dear, too.
+    operations.told.probe_costs =
+        vec![ProbeCost { own_ns: 40.0, inside_ns: 8_960.0, ..cost("insert", false, 90.0) }];
+    let told = analyze(&operations, &Options::default()).unwrap().probe_cost.unwrap();
+    assert_eq!((told.operation, told.inside, told.judged_above), (9_000, 8_960, 90_000));
     // The same times where probes cost little.
     operations.told.probe_costs = vec![ProbeCost { own_ns: 40.0, ..cost("insert", false, 90.0) }];
     let report = analyze(&operations, &Options::default()).unwrap();

@@ -73,6 +73,12 @@ pub fn sentences_about_probes(report: &Report) -> Vec<String> {
             time(cost.judged_above)
         )
     }];
+    if cost.inside > 0 {
+        all.push(format!(
+            "{} of that, in the mean, are the probes of operations inside an operation, which are taken off too.",
+            time(cost.inside)
+        ));
+    }
     all.extend(cost.spans.iter().filter(|span| !span.judged).map(|span| {
         format!(
             "The probes of `{}` cost {} each time, more than it takes: as a cause counts only where it took ten times that.",

@@ -69,6 +69,69 @@ fn what_taking_the_stamps_costs_is_taken_off() {
     assert_eq!((told.operation_costs, told.span_costs), (operations.to_vec(), spans.to_vec()));
 }
 
+/// A program whose own times are known, and probes whose costs are: both before and behind the time that each tells.
+struct Program {
+    now: u64,
+    marks: Vec<(i32, u64, Mark)>,
+}
+
+impl Program {
+    fn probe(&mut self, mark: Mark, (before, behind): (u64, u64)) {
+        self.now += before;
+        self.marks.push((1, self.now, mark));
+        self.now += behind;
+    }
+
+    /// A function that is watched, around something else.
+    fn call(&mut self, (begin, end): (Mark, Mark), body: impl FnOnce(&mut Self)) {
+        self.probe(begin, (300, 1100));
+        body(self);
+        self.probe(end, (700, 9000));
+    }
+
+    fn work(&mut self, ns: u64) {
+        self.now += ns;
+    }
+}
+
+/// Functions that are watched call one another: what the inner ones' probes cost lies in the time of the outer ones.
+#[test]
+fn what_stamps_inside_cost_is_taken_off_what_is_around_them() {
+    use Mark::{Begin, End, Enter, Leave};
+    let each = StampCost { between: 1800.0, pair: 11_100.0 };
+    let (insert, find) = ((Begin(0), End(0)), (Begin(1), End(1)));
+    let (reap, allocate) = ((Enter(0), Leave(0)), (Enter(1), Leave(1)));
+    let mut program = Program { now: 0, marks: Vec::new() };
+    program.call(insert, |program| {
+        program.work(1000);
+        for _ in 0..20 {
+            // An operation inside.
+            program.call(find, |program| program.work(50));
+        }
+        program.call(reap, |program| {
+            program.work(400);
+            for _ in 0..3 {
+                program.call(allocate, |program| program.work(70));
+            }
+            program.call(find, |program| {
+                program.work(5);
+                program.call(allocate, |program| program.work(70));
+            });
+        });
+        program.work(10);
+    });
+    // The next one has nothing in it.
+    program.call(insert, |program| program.work(33));
+    let (told, found) = stamped((&[each, each], &[each, each]), &program.marks);
+    let spans =
+        |at: usize| found[at].spans.iter().map(|span| (span.kind, span.ns, span.count)).collect::<Vec<_>>();
+    assert_eq!(found[0].wall, 1000 + 20 * 50 + 400 + 4 * 70 + 5 + 10);
+    assert_eq!(spans(0), [(0, 405, 1), (1, 280, 4)]);
+    assert_eq!((found[1].wall, found[1].inside, spans(1)), (33, 0, vec![]));
+    assert_eq!((found[0].inside, &told.inside[..]), (21 * 11_100, &[(2, 21 * 11_100)][..]));
+    assert!(found.iter().all(|one| one.numbers.is_empty()));
+}
+
 #[test]
 fn while_nobody_looks_what_was_open_stays_open_and_its_end_ends_nothing() {
     use Mark::{Begin, End, Enter};

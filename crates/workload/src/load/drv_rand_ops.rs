@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use optrace::{File, Recorder, Trace, Words};
 use serde_json::json;
 use slablist::{Policy, Shape, SlabList, SlabSet, State};
+use tempfile::TempDir;
 
 use super::LoadError;
 use super::options::{Options, wrong};
@@ -55,7 +56,7 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
     let seed = options.take("seed", 1)?;
     options.done()?;
     let plan = Plan { elements, seed, shape, policy };
-    let (path, kept) = place();
+    let (path, _folder) = place().map_err(|error| wrong("trace", &format!("no place for it: {error}")))?;
     let result = traced(&path, |recorder| match mode {
         Mode::SortedIntegers => sorted(&plan, keys::integers(&plan), recorder),
         Mode::OrderedIntegers => ordered(&plan, keys::integers(&plan), recorder),
@@ -63,18 +64,17 @@ pub(super) fn measure(options: &mut Options) -> Result<serde_json::Value, LoadEr
         Mode::OrderedTexts => ordered(&plan, keys::texts(&plan), recorder),
     })
     .and_then(|list| summary(&path, &plan, &list));
-    if !kept {
-        let _ = std::fs::remove_file(&path);
-    }
     result.map_err(|error| wrong("trace", &error.to_string()))
 }
 
-/// Where the trace goes, and whether somebody wants it.
-fn place() -> (PathBuf, bool) {
-    match std::env::var_os(optrace::ENVIRONMENT).filter(|path| !path.is_empty()) {
-        Some(path) => (path.into(), true),
-        None => (std::env::temp_dir().join(format!("drv_rand_ops-{}.optrace", std::process::id())), false),
+/// Where the trace goes: where somebody wants it, or into a folder that nobody else can guess or enter, removed when it is
+/// dropped.
+fn place() -> std::io::Result<(PathBuf, Option<TempDir>)> {
+    if let Some(path) = std::env::var_os(optrace::ENVIRONMENT).filter(|path| !path.is_empty()) {
+        return Ok((path.into(), None));
     }
+    let folder = tempfile::Builder::new().prefix("drv_rand_ops-").tempdir()?;
+    Ok((folder.path().join("trace"), Some(folder)))
 }
 
 /// How the list was at the end.
