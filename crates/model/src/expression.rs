@@ -87,6 +87,7 @@ impl Scope {
     /// Evaluates `expression`. Division of integers that leaves no rest stays an integer.
     pub fn evaluate(&self, expression: &str) -> Result<Value, ExpressionError> {
         limits::check_expression(expression)?;
+        self.check_factors(expression, expression)?;
         let environment = environment();
         let failed = |error: minijinja::Error| failure(expression, &error);
         let compiled = environment.compile_expression(expression).map_err(failed)?;
@@ -101,7 +102,8 @@ impl Scope {
         if !template.contains("{{") && !template.contains("{%") {
             return Ok(template.into());
         }
-        limits::check_template(template)?;
+        let tags = limits::check_template(template)?;
+        tags.into_iter().try_for_each(|code| self.check_factors(template, code))?;
         let environment = environment();
         let failed = |error: minijinja::Error| failure(template, &error);
         let compiled = environment.template_from_str(template).map_err(failed)?;
@@ -154,6 +156,26 @@ impl Scope {
         Ok(())
     }
 
+    /// Refuses to multiply what is no number: a text or a list would be repeated that often. Those that are reached only under
+    /// other conditions are refused too; what fails by itself is told where it is needed. Before the whole is compiled, as the
+    /// library multiplies what it can then.
+    fn check_factors(&self, whole: &str, code: &str) -> Result<(), ExpressionError> {
+        use minijinja::value::ValueKind::{Bool, None, Number, Undefined};
+        let environment = environment();
+        for factor in limits::factors(code) {
+            let value =
+                environment.compile_expression(factor).and_then(|compiled| compiled.eval(self.context()));
+            let is_number = match &value {
+                Ok(value) => matches!(value.kind(), Number | Bool | None | Undefined),
+                Err(error) => error.kind() != minijinja::ErrorKind::SyntaxError,
+            };
+            if !is_number {
+                return Err(limits::not_a_number(whole));
+            }
+        }
+        Ok(())
+    }
+
     fn require(&self, expression: &str, name: &str) -> Result<(), ExpressionError> {
         if self.names.contains_key(name) || environment().globals().any(|(global, _)| global == name) {
             return Ok(());
@@ -172,6 +194,7 @@ fn environment() -> Environment<'static> {
 
 fn needs(expression: &str) -> Result<Vec<String>, ExpressionError> {
     limits::check_expression(expression)?;
+    Scope::default().check_factors(expression, expression)?;
     let environment = environment();
     let compiled = environment.compile_expression(expression).map_err(|error| failure(expression, &error))?;
     let mut names: Vec<String> = compiled.undeclared_variables(false).into_iter().collect();
@@ -195,6 +218,7 @@ fn from(value: &Value) -> minijinja::Value {
 
 fn scalar(expression: &str, value: &minijinja::Value) -> Result<Value, ExpressionError> {
     if let Some(text) = value.as_str() {
+        limits::check_text(expression, text)?;
         return Ok(Value::Text(text.into()));
     }
     if value.kind() == minijinja::value::ValueKind::Bool {

@@ -13,8 +13,8 @@ use super::{Attack, Counts, Ground};
 pub const ATTACK: Attack = Attack {
     name: "studies",
     tries: "studies too large or too deep; workloads that fork, flee, ignore TERM, stop themselves, kill perflab, print 300 MB",
-    brief: 22,
-    full: 220,
+    brief: 25,
+    full: 225,
     carry_out,
 };
 
@@ -50,6 +50,16 @@ const ALL: &[(&str, Hostile)] = &[
     ("50,000 brackets", Refused(|| value(&format!("{}1{}", "(".repeat(50_000), ")".repeat(50_000))))),
     ("a width of 10^9", Refused(|| value("'%1000000000d'|format(1)"))),
     ("a text 10^8 times", Refused(|| value("'x' * 100000000"))),
+    ("a value 10^8 times", Refused(|| values(&["'x'", "v0 * 100000000"]))),
+    ("a list 10^8 times", Refused(|| value("((0,) * 100000000)|length"))),
+    (
+        "values that grow fourfold",
+        Refused(|| {
+            let grown = (0..16).map(|number| format!("v{number} ~ v{number} ~ v{number} ~ v{number}"));
+            let all: Vec<String> = std::iter::once("'0123456789abcdef'".into()).chain(grown).collect();
+            values(&all.iter().map(String::as_str).collect::<Vec<_>>())
+        }),
+    ),
     (
         "TOML 20,000 deep",
         Refused(|| format!("values = {{ a = {}1{} }}", "[".repeat(20_000), "]".repeat(20_000))),
@@ -75,6 +85,16 @@ fn factors(count: usize) -> String {
 fn value(expression: &str) -> String {
     format!(
         "values = {{ a = \"{expression}\" }}\n[workload.hostile]\nenvironment = {{ A = \"{{{{ a }}}}\" }}"
+    )
+}
+
+/// Named values, `v0` first; the last is used.
+fn values(expressions: &[&str]) -> String {
+    let all = expressions.iter().enumerate().map(|(number, text)| format!("v{number} = \"{text}\"\n"));
+    let last = expressions.len() - 1;
+    format!(
+        "[values]\n{}[workload.hostile]\nenvironment = {{ A = \"{{{{ v{last} }}}}\" }}",
+        all.collect::<String>()
     )
 }
 

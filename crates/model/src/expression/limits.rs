@@ -16,8 +16,20 @@ const MOST_OPERATORS: usize = 256;
 /// Digits of a width or a precision in a format: `%999d`.
 const WIDTH_DIGITS: usize = 3;
 
-/// Filters that repeat a text as often as a number says.
-const REPEATING: [&str; 3] = ["batch", "indent", "slice"];
+/// Filters that repeat a text as often as a number says, or anything for each element of a list.
+const REPEATING: [&str; 8] = ["batch", "chain", "groupby", "indent", "map", "pprint", "slice", "zip"];
+
+/// Bytes of the text that an expression gives: values are made of values.
+const LONGEST_TEXT: usize = 16 << 10;
+
+/// Bytes of what `join` and `replace` give.
+const LONGEST_JOINED: usize = 1 << 20;
+
+/// Numbers of a range.
+const LONGEST_RANGE: usize = 10_000;
+
+/// Words that are no operands.
+const KEYWORDS: [&str; 7] = ["and", "elif", "else", "if", "in", "is", "not"];
 
 /// Statements that a template may hold: loops could go on for days.
 const STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
@@ -32,9 +44,9 @@ pub(super) fn check_expression(expression: &str) -> Result<(), ExpressionError> 
 }
 
 /// Refuses a template whose expressions are too large; the text around them may have any length, and so may a tag that only
-/// quotes a text.
-pub(super) fn check_template(template: &str) -> Result<(), ExpressionError> {
-    let (mut all, mut bytes, mut rest) = (String::new(), 0, template);
+/// quotes a text. Gives the code of the others.
+pub(super) fn check_template(template: &str) -> Result<Vec<&str>, ExpressionError> {
+    let (mut all, mut bytes, mut rest, mut tags) = (String::new(), 0, template, Vec::new());
     while let Some(at) = ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min() {
         let (open, inside) = rest.get(at..).and_then(|tag| tag.split_at_checked(2)).unwrap_or_default();
         if open == "{#" {
@@ -54,8 +66,10 @@ pub(super) fn check_template(template: &str) -> Result<(), ExpressionError> {
         bytes += code.text.len() + code.quoted;
         all.push_str(&code.text);
         all.push_str(open);
+        tags.push(inside.get(..code.end.saturating_sub(2)).unwrap_or_default());
     }
-    check(template, &all, bytes)
+    check(template, &all, bytes)?;
+    Ok(tags)
 }
 
 fn check(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
@@ -73,12 +87,143 @@ fn check(whole: &str, code: &str, bytes: usize) -> Result<(), ExpressionError> {
         let reason = format!("{operators} operators in an expression; at most {MOST_OPERATORS} are allowed");
         return Err(too_large(whole, reason));
     }
-    let dense: String = code.split_whitespace().collect();
-    let repeats = ["\"*", "*\"", "\")*", "*(\"", "]*", "*[", ",)*", "])*", "*(["];
-    if repeats.iter().any(|repeat| dense.contains(repeat)) {
-        return Err(too_large(whole, "texts and lists cannot be multiplied".into()));
-    }
     Ok(())
+}
+
+/// Refuses a text that is too long to be a value.
+pub(super) fn check_text(expression: &str, text: &str) -> Result<(), ExpressionError> {
+    match text.len() {
+        ..=LONGEST_TEXT => Ok(()),
+        bytes => {
+            let reason = format!("it gives a text of {bytes} bytes; at most {LONGEST_TEXT} are allowed");
+            Err(too_large(expression, reason))
+        }
+    }
+}
+
+/// That what is multiplied is no number.
+pub(super) fn not_a_number(expression: &str) -> ExpressionError {
+    too_large(expression, "texts and lists cannot be multiplied".into())
+}
+
+/// What stands on both sides of every `*`, those in the innermost brackets first: names, numbers, quoted texts and brackets, with
+/// the filters, arguments and indices behind them. Everything else that the sign may apply to is a number.
+pub(super) fn factors(code: &str) -> Vec<&str> {
+    let tokens = tokens(code);
+    // A power is of numbers or fails.
+    let is_power = |at: usize| {
+        tokens.get(at).is_some_and(|sign| {
+            sign.text == "*" && code.get(sign.at + 1..).is_some_and(|rest| rest.starts_with('*'))
+        })
+    };
+    let stars = tokens.iter().enumerate().filter(|(at, token)| {
+        token.text == "*" && !is_power(*at) && !at.checked_sub(1).is_some_and(is_power)
+    });
+    let mut stars: Vec<(usize, usize)> = stars.map(|(at, token)| (token.depth, at)).collect();
+    stars.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+    let sides = stars.iter().flat_map(|(_, at)| [before(&tokens, *at), behind(&tokens, *at)]);
+    let text = |(first, last): (usize, usize)| {
+        let (first, last) = (tokens.get(first)?, tokens.get(last)?);
+        code.get(first.at..last.at + last.text.len())
+    };
+    sides.flatten().filter_map(text).collect()
+}
+
+/// A word, a number up to its point, a quoted text or a sign.
+struct Token<'a> {
+    text: &'a str,
+    at: usize,
+    /// how many brackets are open around it
+    depth: usize,
+    /// the bracket that belongs to this one
+    partner: Option<usize>,
+}
+
+impl Token<'_> {
+    fn is_word(&self) -> bool {
+        self.text.starts_with(|first: char| first.is_alphanumeric() || first == '_')
+    }
+
+    /// Whether an operand may end with it.
+    fn is_end(&self) -> bool {
+        match self.text {
+            ")" | "]" | "}" => true,
+            text if text.starts_with(['\'', '"']) => true,
+            text => self.is_word() && !KEYWORDS.contains(&text),
+        }
+    }
+}
+
+fn tokens(code: &str) -> Vec<Token<'_>> {
+    let (mut tokens, mut open, mut at): (Vec<Token<'_>>, Vec<usize>, usize) = (Vec::new(), Vec::new(), 0);
+    while let Some(first) = code.get(at..).and_then(|rest| rest.chars().next()) {
+        let rest = code.get(at..).unwrap_or_default();
+        let is_word = |character: char| character.is_alphanumeric() || character == '_';
+        let length = match first {
+            '\'' | '"' => quoted(rest, first),
+            _ if is_word(first) => rest.find(|other| !is_word(other)).unwrap_or(rest.len()),
+            _ => first.len_utf8(),
+        };
+        let text = rest.get(..length).unwrap_or_default();
+        let partner = if matches!(first, ')' | ']' | '}') { open.pop() } else { None };
+        let own = tokens.len();
+        if let Some(begin) = partner.and_then(|partner| tokens.get_mut(partner)) {
+            begin.partner = Some(own);
+        }
+        if !first.is_whitespace() {
+            tokens.push(Token { text, at, depth: open.len(), partner });
+        }
+        if matches!(first, '(' | '[' | '{') {
+            open.push(tokens.len() - 1);
+        }
+        at += length;
+    }
+    tokens
+}
+
+/// Bytes of the quoted text that begins here.
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        if !escaped && character == quote {
+            return at + 1;
+        }
+        escaped = !escaped && character == '\\';
+    }
+    text.len()
+}
+
+/// The first and the last token of the operand that ends before this one.
+fn before(tokens: &[Token<'_>], star: usize) -> Option<(usize, usize)> {
+    let last = star.checked_sub(1)?;
+    let mut end = last;
+    loop {
+        let token = tokens.get(end).filter(|token| token.is_end())?;
+        let first = if token.is_word() { end } else { token.partner.unwrap_or(end) };
+        let Some(previous) = first.checked_sub(1) else { return Some((first, last)) };
+        let sign = tokens.get(previous)?;
+        end = match sign.text {
+            "." | "|" => previous.checked_sub(1)?,
+            // Arguments, or an index.
+            _ if sign.is_end() && token.partner.is_some() => previous,
+            _ => return Some((first, last)),
+        };
+    }
+}
+
+/// The first and the last token of the operand that begins behind this one.
+fn behind(tokens: &[Token<'_>], star: usize) -> Option<(usize, usize)> {
+    let first = (star + 1..tokens.len())
+        .find(|at| !matches!(tokens.get(*at).map_or("", |token| token.text), "-" | "+"))?;
+    let end = |at: usize| tokens.get(at).map(|token| token.partner.unwrap_or(at));
+    let mut last = end(first)?;
+    loop {
+        last = match tokens.get(last + 1).map_or("", |token| token.text) {
+            "." | "|" => last + 2,
+            "(" | "[" => end(last + 1)?,
+            _ => return Some((first, last)),
+        };
+    }
 }
 
 fn too_large(whole: &str, reason: String) -> ExpressionError {
@@ -125,10 +270,56 @@ impl Code {
     }
 }
 
-/// Filters whose results cannot be much longer than what they are given.
+/// Filters and functions whose results cannot be much longer than what they are given.
 pub(super) fn bound_filters(environment: &mut Environment<'_>) {
     REPEATING.iter().for_each(|name| environment.remove_filter(name));
     environment.add_filter("format", bounded_format);
+    environment.add_filter("join", bounded_join);
+    environment.add_filter("replace", bounded_replace);
+    environment.add_function("range", bounded_range);
+}
+
+fn too_long(what: &str) -> Error {
+    let message = format!("what `{what}` gives is too large: at most {LONGEST_JOINED} bytes");
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// The library's `join`, of a text that is not too long.
+fn bounded_join(list: &Value, between: Option<&str>) -> Result<String, Error> {
+    let mut joined = String::new();
+    for (at, item) in list.try_iter()?.enumerate() {
+        joined.push_str(between.filter(|_| at > 0).unwrap_or_default());
+        joined.push_str(&item.to_string());
+        if joined.len() > LONGEST_JOINED {
+            return Err(too_long("join"));
+        }
+    }
+    Ok(joined)
+}
+
+/// The library's `replace`, of a text that is not too long.
+fn bounded_replace(text: &str, from: &str, to: &str) -> Result<String, Error> {
+    let added = text.matches(from).count().saturating_mul(to.len());
+    if text.len().saturating_add(added) > LONGEST_JOINED {
+        return Err(too_long("replace"));
+    }
+    Ok(text.replace(from, to))
+}
+
+/// The library's `range`, of a list that is not too long.
+fn bounded_range(first: i64, end: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
+    let wrong = |message: String| Error::new(ErrorKind::InvalidOperation, message);
+    let (first, end, step) = (if end.is_some() { first } else { 0 }, end.unwrap_or(first), step.unwrap_or(1));
+    let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX);
+    let numbers: Vec<i64> = match step {
+        0 => return Err(wrong("a range cannot have a step of 0".into())),
+        1.. => (first..end).step_by(stride).take(LONGEST_RANGE + 1).collect(),
+        _ => (end.saturating_add(1)..=first).rev().step_by(stride).take(LONGEST_RANGE + 1).collect(),
+    };
+    match numbers.len() {
+        ..=LONGEST_RANGE => Ok(numbers),
+        _ => Err(wrong(format!("a range has at most {LONGEST_RANGE} numbers"))),
+    }
 }
 
 /// The library's `format`, with widths of three digits at most.
@@ -194,12 +385,70 @@ mod tests {
             "((0,) * 100000000)|length",
             "'x'|indent(99999999999)",
             "[1]|batch(100000000, 0)|list|length",
+            "('x'|upper) * 100000000",
+            "'x'|upper * 100000000",
+            "100000000 * 'x'|upper",
+            "(range(9)|list * 100000000)|length",
+            "range(9) * 100000000",
+            "1 if false else ('x') * 100000000",
+            "not ('x') * 100000000",
+            "['x'][0] * 100000000",
+            "100000000 * -['x'][0]",
+            "[[1]]|first * 100000000",
+            "('x' if true else 1) * 100000000",
+            "2 * ('x' * 100000000)|length",
+            "{'a': 'x'}.a * 100000000",
+            "{'a': 'x'}['a'] * 100000000",
+            "'x' 'y' * 100000000",
+            "range(100000)|length",
+            "range(9999)|join('xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx')",
+            "range(9999)|join|replace('1', range(999)|join)",
+            "range(9999)|join",
         ] {
             let refused = evaluate(expression.to_owned());
             assert!(refused.is_err(), "{expression}: {refused:?}");
         }
+        for (expression, value) in [
+            ("2 * 3 * (4 - 2)", 12),
+            ("[2 * 3, 8]|min * 2", 12),
+            ("2 * -([2, 8]|max)", -16),
+            ("'abc'|length * 2 + 3 ** 2 * 1", 15),
+            ("(2 * 3 if 1 else 'x'|length * 2) * 1.5|round|int", 12),
+            ("0 if true else (1 / 0) * 2", 0),
+            ("range(9, 1, -3)|sum * range(4)|length", 72),
+            ("'a*b'|length * 1", 3),
+        ] {
+            assert_eq!(evaluate(expression.into()), Ok(Value::Int(value)), "{expression}");
+        }
         assert_eq!(evaluate("'%03d|%-4s|%%'|format(7, 'a')".into()), Ok(Value::from("007|a   |%")));
         assert_eq!(evaluate("range(4)|join(',')".into()), Ok(Value::from("0,1,2,3")));
+    }
+
+    #[test]
+    fn values_of_values_do_not_grow_without_end() {
+        let name = |index: usize| format!("v{index:02}");
+        let text = |index: usize| match index.checked_sub(1).map(name) {
+            None => "'0123456789abcdef'".to_owned(),
+            Some(before) => format!("{before} ~ {before} ~ {before} ~ {before}"),
+        };
+        let values: Vec<(String, Value)> =
+            (0..20).map(|index| (name(index), text(index).as_str().into())).collect();
+        let mut scope = Scope::default();
+        let (_, error) = scope.define(values.iter().map(|(name, value)| (name.as_str(), value))).unwrap_err();
+        assert!(matches!(error, ExpressionError::TooLarge { .. }), "{error}");
+        // A text that is a value is multiplied nowhere.
+        let mut scope = Scope::default();
+        scope.set("name", "x".into());
+        scope.set("count", Value::Int(4));
+        for template in
+            ["{{ name * 100000000 }}", "{% if count * name %}a{% endif %}", "{{ 2 }} {{- (name) * 9 -}}"]
+        {
+            assert!(matches!(scope.render(template), Err(ExpressionError::TooLarge { .. })), "{template}");
+        }
+        assert_eq!(
+            scope.render("{% if count * 2 > 7 %}{{- name ~ count * 2 -}}{% endif %} a * b"),
+            Ok("x8 a * b".into())
+        );
     }
 
     #[test]
