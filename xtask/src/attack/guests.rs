@@ -221,15 +221,22 @@ fn left(ground: &Ground, said: &str) -> Result<Vec<String>> {
     let mark = ground.folder.display().to_string();
     let mounts = fs::read_to_string("/proc/mounts")?;
     left.extend(mounts.lines().filter(|line| line.contains(&mark)).map(|line| format!("left: mount {line}")));
-    // A brand-new folder may belong to a guest that is about to begin.
-    let old = SystemTime::now() - Duration::from_secs(60);
-    let guests = ground.folder.join("run/perflab");
-    for guest in fs::read_dir(&guests).into_iter().flatten().flatten() {
-        File::open(guest.path())?.set_modified(old)?;
-    }
-    perflab(ground, &["vm", "list"])?;
-    perflab(ground, &["undo"])?;
     let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let guests = ground.folder.join("run/perflab");
+    loop {
+        // A brand-new folder may belong to a guest that is about to begin.
+        let old = SystemTime::now() - Duration::from_secs(60);
+        for guest in entries(&guests) {
+            File::open(guest)?.set_modified(old)?;
+        }
+        perflab(ground, &["vm", "list"])?;
+        perflab(ground, &["undo"])?;
+        // A QEMU that is being killed has no command line any more when its socket still answers.
+        if entries(&guests).next().is_none() || begun.elapsed() > LINGER {
+            break;
+        }
+        sleep(Duration::from_millis(200));
+    }
     left.extend(entries(&guests).map(|path| format!("left: {}", path.display())));
     let untold = entries(&ground.folder.join("tmp")).filter(|path| !said.contains(&*path.to_string_lossy()));
     left.extend(untold.map(|path| format!("left: {}", path.display())));

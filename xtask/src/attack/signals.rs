@@ -19,7 +19,7 @@ pub const ATTACK: Attack = Attack {
     name: "signals",
     tries: "^C, ^C twice, TERM, HUP, QUIT, a closed terminal, a closed stdout, a full stderr, a stop of 3 s, at random moments of run, slab record, flame record, report, import",
     brief: 45,
-    full: 450,
+    full: 200,
     carry_out,
 };
 
@@ -72,20 +72,27 @@ fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
     if !needs::is_root() {
         bail!("settings are root's");
     }
-    prepare(ground)?;
     let mut counts = Counts::default();
     // Every phase meets every event before one comes again: the two numbers have no common divisor but 5.
     let pairs = EVENTS.iter().flat_map(|event| PHASES.iter().map(move |phase| (*event, *phase)));
     let pairs: Vec<_> = pairs.collect();
-    for (_, (event, phase)) in (0..count).zip(pairs.iter().cycle()) {
+    for (number, (event, phase)) in (0..count as usize).zip(pairs.iter().cycle()) {
+        // Runs are not piled up: each is listed after every attempt.
+        if number.is_multiple_of(pairs.len()) {
+            prepare(ground)?;
+        }
         let failure = attempt(ground, phase, *event).with_context(|| format!("{event:?} in {phase:?}"))?;
         counts.add(failure.map(|failure| format!("{event:?} in `{}`: {failure}", phase.join(" "))));
     }
     Ok(counts)
 }
 
-/// A study, a run for reports, and a file to import.
+/// A study, an archive with a run for reports, and a file to import.
 fn prepare(ground: &Ground) -> Result<()> {
+    let archive = ground.folder.join("perflab-archive");
+    if archive.exists() {
+        fs::remove_dir_all(&archive)?;
+    }
     fs::write(ground.folder.join("study.toml"), STUDY)?;
     let lines = (0..20_000).map(|number| format!("BenchmarkX{}-2 \t 1000 \t {number} ns/op\n", number % 50));
     fs::write(ground.folder.join("bench.txt"), format!("goos: linux\n{}", lines.collect::<String>()))?;
