@@ -311,7 +311,9 @@ impl Warning {
                 format!("{place}: {baseline} against {candidate} {noun}")
             }
             Warning::TooManyRows { rows, repetitions, needed, noun } => {
-                format!("{repetitions} {noun} cannot decide among {rows} rows: {needed} can")
+                format!(
+                    "one row that changes alone among {rows} cannot be decided with {repetitions} {noun}: with {needed} it can"
+                )
             }
             Warning::NotComputed { place, reason } => format!("{place}: {reason}"),
             Warning::SequentialOrder { run } => format!("run {run}"),

@@ -1,14 +1,18 @@
 //! Owns a plain grid of cells and its four renderings: the table of every verb that lists something. It refuses
 //! meaning: a cell has a text for people and a value for programs, and that is all.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
 use indexmap::IndexMap;
 use perflab_model::untrusted_text::{visible, visible_line};
 use serde_json::Value;
 
-use super::advice::{glued, unglued};
+use super::advice::{glued, unglued, wrapped};
 use super::format::{Format, TableError};
+use super::stacked::packed;
 use super::{colour, csv_rows, markdown};
+
+/// Columns of the terminal between two of a table.
+const GAP: usize = 2;
 
 /// Which side a column is flush with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +135,8 @@ impl Grid {
         self.rows.is_empty()
     }
 
-    /// The grid in a format. `width` is the terminal's, in columns: wider tables wrap inside their cells; `None`
-    /// wraps nothing. `colour` makes the titles of a table bold.
+    /// The grid in a format. `width` is the terminal's, in columns: wider tables are broken between words, or have each row
+    /// below its name; `None` breaks nothing. `colour` makes the titles of a table bold.
     ///
     /// # Errors
     /// A value that JSON or CSV cannot hold.
@@ -158,29 +162,75 @@ impl Grid {
         (self.titles(), rows.collect())
     }
 
-    /// The table's lines, the titles first; each row is one line where `width` is `None`.
+    /// The table's lines, the titles first. Each row is one line where `width` is `None`; where it does not fit, texts and titles
+    /// are broken between words, never a number or a name, and where that is not enough, each row stands below its name.
     pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
+        let whole = self.arranged(None);
+        let Some(width) = width.filter(|width| whole.iter().any(|line| line.chars().count() > *width)) else {
+            return whole;
+        };
+        let least = self.least_widths(width);
+        let sum = least.iter().sum::<usize>() + GAP * least.len().saturating_sub(1);
+        if sum > width { self.stacked(width) } else { self.arranged(Some((width, &least))) }
+    }
+
+    /// The rows under their titles; of a width, with what each column needs of it at least.
+    fn arranged(&self, room: Option<(usize, &[usize])>) -> Vec<String> {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::NOTHING);
-        match width {
-            Some(width) => {
-                table.set_content_arrangement(ContentArrangement::Dynamic);
-                table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-            }
-            None => {
-                table.set_content_arrangement(ContentArrangement::Disabled);
-            }
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        if let Some((width, _)) = room {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            // The gap behind the last column is no part of a line.
+            table.set_width(u16::try_from(width + GAP).unwrap_or(u16::MAX));
         }
         table.set_header(self.titles());
         table.add_rows(self.rows.iter().map(|row| self.padded(row, |cell| glued(&cell.line()))));
-        for (column, declared) in table.column_iter_mut().zip(&self.columns) {
+        for (at, (column, declared)) in table.column_iter_mut().zip(&self.columns).enumerate() {
             column.set_padding((0, 2));
             column.set_cell_alignment(match declared.align {
                 Align::Left => CellAlignment::Left,
                 Align::Right => CellAlignment::Right,
             });
+            if let Some(least) = room.and_then(|(_, least)| least.get(at)) {
+                let least = u16::try_from(least + GAP).unwrap_or(u16::MAX);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+            }
         }
         table.lines().map(|line| unglued(line.trim_end())).collect()
+    }
+
+    /// How narrow each column may become: the first one and numbers are kept whole, texts and titles are broken between words. A
+    /// word of a text longer than a quarter of the line, a path for example, may be broken wherever that is.
+    fn least_widths(&self, width: usize) -> Vec<usize> {
+        let longest_word =
+            |text: &str| glued(text).split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
+        let least = |(at, column): (usize, &Column)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at)).map(Cell::line);
+            let widest = match column.align {
+                _ if at == 0 => cells.map(|text| text.chars().count()).max(),
+                Align::Right => cells.map(|text| text.chars().count()).max(),
+                Align::Left => cells.map(|text| longest_word(&text).min(width / 4)).max(),
+            };
+            widest.unwrap_or(0).max(longest_word(&column.title))
+        };
+        self.columns.iter().enumerate().map(least).collect()
+    }
+
+    /// Each row's first cell, and below it every other that holds something, with its title.
+    fn stacked(&self, width: usize) -> Vec<String> {
+        let mut titles = self.columns.iter().map(|column| column.title.as_str());
+        let mut lines: Vec<String> = titles.next().map(String::from).into_iter().collect();
+        let titles: Vec<&str> = titles.collect();
+        for row in &self.rows {
+            let mut cells = row.iter().map(Cell::line);
+            lines.extend(wrapped(&cells.next().unwrap_or_default(), width, "", "  "));
+            let named = titles.iter().zip(cells).filter(|(_, text)| !text.is_empty());
+            let named: Vec<String> = named.map(|(title, text)| format!("{title} {text}")).collect();
+            lines
+                .extend(packed(&named, width).iter().flat_map(|line| wrapped(line, width, "    ", "      ")));
+        }
+        lines
     }
 
     fn table(&self, width: Option<usize>, colour: bool) -> String {

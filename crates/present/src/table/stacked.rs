@@ -38,7 +38,7 @@ fn card(row: &Row, many: bool, width: usize, on: bool) -> Vec<String> {
 }
 
 /// The texts in order, as many in a line as fit.
-fn packed(texts: &[String], width: usize) -> Vec<String> {
+pub(super) fn packed(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for text in texts {
         let fits = |line: &&mut String| 4 + line.chars().count() + 3 + text.chars().count() <= width;

@@ -161,6 +161,46 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
+/// A grid of numbers, names and texts, wider than most terminals.
+fn broad() -> Grid {
+    let columns = ["slab", "if full, now", "efficiency"].map(Column::right);
+    let mut grid =
+        Grid::new([Column::left("cache")].into_iter().chain(columns).chain([Column::left("reason")]));
+    for (cache, reason) in
+        [("debugfs_inode_node_cache", "it grew"), ("dentry", ""), ("a", "no reason that is known")]
+    {
+        let cells = [cache, "388.6 MiB", "134.6 MiB", "91.43 %", reason];
+        grid.add(cells.map(Cell::from));
+    }
+    grid
+}
+
+/// The room is used for titles and texts first; then each row stands below its name.
+#[test]
+fn no_number_and_no_name_of_a_grid_is_broken() {
+    let whole = broad().render(Format::Table, None, false).unwrap();
+    for width in [20, 40, 60, 80, 200] {
+        let text = broad().render(Format::Table, Some(width), false).unwrap();
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width.max(24)), "{widest:?} > {width}:\n{text}");
+        for (part, times) in [
+            ("388.6 MiB", 3),
+            ("134.6 MiB", 3),
+            ("91.43 %", 3),
+            ("debugfs_inode_node_cache", 1),
+            ("dentry", 1),
+        ] {
+            assert_eq!(text.matches(part).count(), times, "{part} at {width}:\n{text}");
+        }
+        assert!(
+            width < whole.lines().map(|line| line.chars().count()).max().unwrap() || text == whole,
+            "{text}"
+        );
+    }
+    insta::assert_snapshot!("grid_80", broad().render(Format::Table, Some(80), false).unwrap());
+    insta::assert_snapshot!("grid_60", broad().render(Format::Table, Some(60), false).unwrap());
+}
+
 #[test]
 fn markdown_and_csv_hold_the_same_rows() {
     insta::assert_snapshot!("markdown", text(&mixed(), Format::Markdown, None));
