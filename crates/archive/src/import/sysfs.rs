@@ -14,7 +14,7 @@ use super::page_size::{self, PageSize, Shape, Votes};
 use super::session::Session;
 use super::slabinfo::Slabinfo;
 use super::story::Story;
-use super::took::{Read, Took};
+use super::took::{Read, Took, unread};
 use super::{Kind, Options, Source, column, dump};
 use crate::ArchiveError;
 use crate::finite_file::open_finite;
@@ -115,6 +115,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
         target: "imported".into(),
         ..Story::default()
     };
+    story.notes.extend(not_read(path, &root));
     let told = options.page_size.map(dump::told).or_else(|| fitted(&caches));
     let page = page_size::settle(told.clone(), &[], &mut story);
     let listed = listed(path, told)?;
@@ -124,6 +125,18 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
     let fixed = [attributes(&root, &caches, page), counts(&root, &caches)];
     let feeds = fixed.into_iter().chain(listed).collect();
     Ok(Box::new(Session::new(Kind::Sysfs, path, options, story, feeds)))
+}
+
+/// What lies beside the caches, and beside the way to them.
+fn not_read(path: &Path, root: &Path) -> Vec<(String, String)> {
+    let mut notes: Vec<_> = unread(root, |name| root.join(name).is_dir()).into_iter().collect();
+    if path != root {
+        let way = root.strip_prefix(path).ok().and_then(|way| way.components().next());
+        let is_way = |name: &str| way.is_some_and(|way| way.as_os_str() == name);
+        let is_list = |name: &str| name == "proc" && path.join("proc/slabinfo").is_file();
+        notes.extend(unread(path, |name| is_way(name) || is_list(name)));
+    }
+    notes
 }
 
 /// The list of caches in a copied root.

@@ -130,7 +130,11 @@ pub(crate) fn first_refused(took: &[Took]) -> Option<ArchiveError> {
 pub(crate) fn unread(folder: &Path, known: impl Fn(&str) -> bool) -> Option<(String, String)> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names.filter(|name| !known(name)).collect();
+    unread_names(folder, names.filter(|name| !known(name)).collect())
+}
+
+/// Says that these things in a folder are not read: the first few, and how many more.
+pub(crate) fn unread_names(folder: &Path, mut names: Vec<String>) -> Option<(String, String)> {
     names.sort();
     let first = names.get(..names.len().min(3))?;
     let more = names.len() - first.len();

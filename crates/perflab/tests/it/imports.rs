@@ -123,6 +123,37 @@ fn what_is_not_read_of_a_folder_is_named() {
     let told = laboratory.good(&["import", folder.to_str().unwrap()]);
     assert!(told.err.contains("not read of result: a.dat, b.dat, c.dat and 1 more"), "{}", told.err);
     assert!(told.out.contains("slab-caches"), "the tree beside the log is read: {}", told.out);
+
+    fs::remove_file(folder.join("slabinfo")).unwrap();
+    fs::write(folder.join("slab/notes"), "x").unwrap();
+    let told = laboratory.good(&["import", folder.to_str().unwrap()]);
+    assert!(told.err.contains("not read of slab: notes"), "{}", told.err);
+    assert!(told.err.contains("not read of result: a.dat, b.dat, c.dat and 1 more"), "{}", told.err);
+    assert!(told.out.contains("slab-caches"), "{}", told.out);
+}
+
+#[test]
+fn what_is_not_read_of_criterions_folder_is_named() {
+    let laboratory = Laboratory::new();
+    let result = laboratory.path("project/target/criterion/sum/new");
+    fs::create_dir_all(&result).unwrap();
+    fs::write(result.join("benchmark.json"), r#"{"group_id":"sum","function_id":null,"value_str":null}"#)
+        .unwrap();
+    fs::write(result.join("sample.json"), r#"{"iters":[1.0,2.0],"times":[10.0,20.0]}"#).unwrap();
+    for own in ["tukey.json", "estimates.json"] {
+        fs::write(result.join(own), "{}").unwrap();
+    }
+    for own in ["sum/base", "sum/change", "report"] {
+        fs::create_dir_all(laboratory.path("project/target/criterion").join(own)).unwrap();
+    }
+    let told = laboratory.good(&["import", "project"]);
+    assert!(!told.err.contains("not read"), "{}", told.err);
+    for other in ["notes.txt", "sum/old.json", "sum/new/a", "sum/new/b"] {
+        fs::write(laboratory.path("project/target/criterion").join(other), "x").unwrap();
+    }
+    let told = laboratory.good(&["import", "project", "--label", "more"]);
+    let named = "not read of criterion: notes.txt, sum/new/a, sum/new/b and 1 more";
+    assert!(told.err.contains(named), "{}", told.err);
 }
 
 /// Everything that importers quote, and what of it comes out again.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::mmtests::natural;
 use super::super::session::Session;
 use super::super::story::{Story, metric};
-use super::super::took::{Read, Took};
+use super::super::took::{Read, Took, unread_names};
 use super::super::{Kind, Options, Source};
 use super::document::text;
 use super::{Document, left_out};
@@ -20,32 +20,54 @@ use crate::ArchiveError;
 /// Folders between the given one and a result.
 const DEEPEST: usize = 8;
 
+/// What Criterion writes into `new` itself.
+const OWN_FILES: &[&str] = &["benchmark.json", "sample.json", "estimates.json", "tukey.json", "raw.csv"];
+/// Folders of Criterion's that hold no sample of a result: `base` repeats an earlier `new`, `report` holds pictures, `change` what
+/// became of both.
+const OWN_FOLDERS: &[&str] = &["report", "base", "change"];
+
 /// Whether it is a folder with results of Criterion's.
 pub(crate) fn looks(path: &Path) -> bool {
-    !found(path).is_empty()
+    !found(path).results.is_empty()
 }
 
-/// The folders `new` with a sample, of a project or of its `target/criterion`.
-fn found(path: &Path) -> Vec<PathBuf> {
+/// What lies in a folder of Criterion's.
+#[derive(Default)]
+struct Found {
+    /// the folders `new` with a sample
+    results: Vec<PathBuf>,
+    /// what is neither a result nor Criterion's own
+    others: Vec<PathBuf>,
+}
+
+/// Everything in a project's `target/criterion`, or in such a folder.
+fn found(path: &Path) -> Found {
+    let mut found = Found::default();
+    search(&results_folder(path), DEEPEST, &mut found);
+    found.results.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
+    found
+}
+
+fn results_folder(path: &Path) -> PathBuf {
     let inner = path.join("target/criterion");
-    let mut folders = Vec::new();
-    search(if inner.is_dir() { &inner } else { path }, DEEPEST, &mut folders);
-    folders.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
-    folders
+    if inner.is_dir() { inner } else { path.into() }
 }
 
-fn search(path: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
-    if path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file() {
-        folders.push(path.into());
-        return;
+fn search(path: &Path, depth: usize, found: &mut Found) {
+    let is_result = path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file();
+    if is_result {
+        found.results.push(path.into());
     }
-    let Some(depth) = depth.checked_sub(1) else { return };
-    let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    // `base` repeats an earlier `new`, `report` holds pictures.
-    let wanted = |path: &PathBuf| {
-        path.is_dir() && path.file_name().is_none_or(|name| name != "report" && name != "base")
-    };
-    entries.filter(wanted).for_each(|entry| search(&entry, depth, folders));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let is_one_of =
+            |own: &[&str]| entry.file_name().is_some_and(|name| own.iter().any(|own| name == *own));
+        match entry.is_dir() && !is_result {
+            true if is_one_of(OWN_FOLDERS) => {}
+            true if depth > 1 => search(&entry, depth - 1, found),
+            false if is_result && is_one_of(OWN_FILES) => {}
+            _ => found.others.push(entry),
+        }
+    }
 }
 
 /// The events of all results.
@@ -56,10 +78,14 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
         target: "imported".into(),
         ..Story::default()
     };
-    for folder in found(path) {
-        let took = one(&folder, &mut story);
+    let found = found(path);
+    for folder in &found.results {
+        let took = one(folder, &mut story);
         story.took.push(took);
     }
+    let folder = results_folder(path);
+    let name = |other: &PathBuf| other.strip_prefix(&folder).unwrap_or(other).display().to_string();
+    story.notes.extend(unread_names(&folder, found.others.iter().map(name).collect()));
     if story.results.is_empty() {
         return Err(ArchiveError::foreign(path, None, "there is no `new/sample.json` of Criterion's in it"));
     }
