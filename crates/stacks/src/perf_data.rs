@@ -14,7 +14,7 @@ use crate::imported::Reading;
 use crate::machine::{self, Machine};
 use crate::perf_file::{Feature, PerfDataFile, RecordedEvent};
 use crate::perf_layout::{Layout, Whole};
-use crate::records::{Asked, Records, Shapes, gives_samples};
+use crate::records::{Asked, Records, Shapes, gives_samples, samples_itself};
 use crate::{Options, Place, events};
 
 /// What every perf.data begins with, as it stands in memory on either kind of machine.
@@ -72,10 +72,12 @@ fn convert(mut file: PerfDataFile<'_>, options: &Options, reading: &mut Reading)
     Ok(())
 }
 
-/// Which of the file's events are read: those of a name, or all that give samples.
+/// Which of the file's events are read: those of a name, or all that take samples.
 fn chosen(file: &PerfDataFile<'_>, wanted: Option<&str>) -> Result<Vec<bool>, String> {
+    let Some(wanted) = wanted else {
+        return Ok(file.events.iter().map(|event| samples_itself(&event.attributes)).collect());
+    };
     let sampled = |event: &RecordedEvent| gives_samples(&event.attributes);
-    let Some(wanted) = wanted else { return Ok(file.events.iter().map(sampled).collect()) };
     let is_wanted = |event: &RecordedEvent| sampled(event) && name(event) == wanted;
     // `cycles` stands for `cycles:P` where nothing has that very name.
     let is_like = |event: &RecordedEvent| {
@@ -149,8 +151,23 @@ fn describe(file: &PerfDataFile<'_>, chosen: &[bool], records: &Records, reading
     let about = read().next().map(of_event).unwrap_or_default();
     let (lost, unreadable) = (records.lost(), reading.about.unreadable);
     reading.about = Profiled { source: "perf.data".into(), lost, unreadable, ..about };
+    let counted = |event: &&RecordedEvent| !samples_itself(&event.attributes);
+    let is_counted = read().any(|event| counted(&event));
+    let members = file.events.iter().filter(|event| gives_samples(&event.attributes)).filter(counted);
+    let members: Vec<String> = members.map(name).collect();
     let (names, read) = (names(file), read().count());
-    if read > 1 {
+    if is_counted {
+        reading.note(
+            "it was counted at the samples of its group's leader (:S): a sample stands for what came since the one before it, \
+             and its stack is the leader's",
+            "take it into account where the event came somewhere else than the leader's samples were taken",
+        );
+    } else if !members.is_empty() {
+        reading.note(
+            format!("{} was only counted at samples of others (:S), and is left out", members.join(", ")),
+            "--event NAME shows where it came",
+        );
+    } else if read > 1 {
         reading.note(
             format!("{read} events are in the file ({}); their samples are put together", names.join(", ")),
             "choose one: --event NAME",

@@ -43,6 +43,10 @@ struct Shape {
     period: u64,
     /// Whether its samples are asked for.
     is_wanted: bool,
+    /// Whether it takes samples: a member of a group may only be counted whenever the leader takes one.
+    samples_itself: bool,
+    /// Whether what a thread starts is counted, too.
+    is_inherited: bool,
 }
 
 /// How the events of records are told apart.
@@ -85,6 +89,8 @@ impl Shapes {
                 _ => 1,
             },
             is_wanted: event.is_wanted,
+            samples_itself: samples_itself(event.attributes),
+            is_inherited: event.attributes.flags.contains(AttrFlags::INHERIT),
         };
         let shapes: Vec<Shape> = events.iter().map(shape).collect();
         let ids = events.iter().enumerate().flat_map(|(at, event)| event.ids.iter().map(move |id| (*id, at)));
@@ -94,6 +100,20 @@ impl Shapes {
     /// Whether any event was asked for with its stacks.
     fn has_chains(&self) -> bool {
         self.shapes.iter().any(|shape| shape.info.sample_format.contains(SampleFormat::CALLCHAIN))
+    }
+
+    /// What a group's members were at, at a sample: each counter that is asked for without samples of its own.
+    fn counted<'a>(
+        &'a self,
+        body: &'a [u8],
+        at: usize,
+        shape: &Shape,
+    ) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let values = group(body, at, shape).unwrap_or_default();
+        values.into_iter().filter(|(id, _)| {
+            let member = self.by_id.get(id).and_then(|at| self.shapes.get(*at));
+            member.is_some_and(|member| member.is_wanted && !member.samples_itself)
+        })
     }
 
     /// The shape of a record; that of the first event where its own is not known.
@@ -144,6 +164,11 @@ pub(crate) fn gives_samples(attributes: &PerfEventAttr) -> bool {
     !matches!(attributes.type_, PerfEventType::Software(SoftwareCounterType::Dummy))
 }
 
+/// Whether an event takes samples, and is not only counted at those of its group's leader (`perf record -e '{a,b}:S'`).
+pub(crate) fn samples_itself(attributes: &PerfEventAttr) -> bool {
+    gives_samples(attributes) && !matches!(attributes.sampling_policy, SamplingPolicy::NoSampling)
+}
+
 /// Takes records in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -153,6 +178,8 @@ pub(crate) struct Records {
     lost: u64,
     /// Samples of events that were not asked for.
     pub(crate) others: u64,
+    /// What the members of groups were at when they were last looked at, by counter and thread.
+    counted: HashMap<(u64, Option<i32>), u64>,
     chain: Vec<u64>,
 }
 
@@ -189,7 +216,7 @@ impl Records {
         for (_, at, record) in order {
             match raw(record, shapes) {
                 Some((raw, shape)) => {
-                    if let Err(reason) = self.take_raw(converter, raw, shape) {
+                    if let Err(reason) = self.take_raw(converter, raw, shape, shapes) {
                         unreadable.push((at, reason));
                     }
                 }
@@ -205,17 +232,22 @@ impl Records {
         converter: &mut Converter,
         raw: RawEventRecord<'_>,
         shape: &Shape,
+        shapes: &Shapes,
     ) -> Result<(), String> {
         let RawData::Single(body) = raw.data else { return Err("it is in two pieces".into()) };
         let without: Vec<u8>;
+        let mut members = Vec::new();
         let mut raw = raw;
         match raw.record_type {
-            RecordType::SAMPLE if !shape.is_wanted => {
-                self.others += 1;
-                return Ok(());
-            }
             RecordType::SAMPLE => {
                 let mut at = before_counters(raw.parse_info.sample_format);
+                if raw.parse_info.sample_format.contains(SampleFormat::READ) {
+                    members.extend(shapes.counted(body, at, shape));
+                }
+                if !shape.is_wanted && members.is_empty() {
+                    self.others += 1;
+                    return Ok(());
+                }
                 if raw.parse_info.sample_format.contains(SampleFormat::READ) {
                     let length =
                         counters(body, at, shape).ok_or("its counters are longer than the record")?;
@@ -245,14 +277,28 @@ impl Records {
             _ => {}
         }
         let parsed = raw.parse().map_err(|error| error.to_string())?;
-        self.take(converter, &parsed, shape.period);
+        let EventRecord::Sample(sample) = &parsed else {
+            self.take(converter, &parsed);
+            return Ok(());
+        };
+        if shape.is_wanted && shape.samples_itself {
+            self.sample(converter, sample, sample.period.unwrap_or(shape.period));
+        }
+        // A counter that a thread's children inherit is one for each thread.
+        let thread = sample.tid.filter(|_| shape.is_inherited);
+        for (id, value) in members {
+            let before = self.counted.insert((id, thread), value).unwrap_or(0);
+            match value.checked_sub(before).unwrap_or(value) {
+                0 => {}
+                more => self.sample(converter, sample, more),
+            }
+        }
         Ok(())
     }
 
-    /// Takes one record.
-    fn take(&mut self, converter: &mut Converter, record: &EventRecord<'_>, period: u64) {
+    /// Takes one record that is no sample.
+    fn take(&mut self, converter: &mut Converter, record: &EventRecord<'_>) {
         match record {
-            EventRecord::Sample(sample) => self.sample(converter, sample, period),
             EventRecord::Comm(comm) => converter.named(comm.pid, comm.tid, &text(comm.name), comm.is_execve),
             EventRecord::Fork(fork) => converter.forked((fork.ppid, fork.pid), (fork.ptid, fork.tid)),
             EventRecord::Mmap(map) if map.pid == KERNEL => {
@@ -281,7 +327,7 @@ impl Records {
             cpu: sample.cpu,
             pid: sample.pid,
             tid: sample.tid,
-            period: sample.period.unwrap_or(period),
+            period,
         };
         if let (Some(registers), false) = (registers(sample), chain.contains(&MARK_USER)) {
             let stack = memory(sample);
@@ -305,12 +351,30 @@ fn before_counters(format: SampleFormat) -> usize {
     format.intersection(first).bits().count_ones() as usize * 8
 }
 
+/// Bits of `read_format` that add a word: to all, and to each counter.
+const ENABLED_AND_RUNNING: u64 = 0b11;
+const ID: u64 = 0b100;
+const ID_AND_LOST: u64 = 0b1_0100;
+/// The bit with which a group's counters come together.
+const GROUP: u64 = 0b1000;
+
+/// The counters of a group in a sample, each by its id: `None` where there is no group, or no id.
+fn group(body: &[u8], at: usize, shape: &Shape) -> Option<Vec<(u64, u64)>> {
+    if shape.read_format & (GROUP | ID) != GROUP | ID {
+        return None;
+    }
+    let length = counters(body, at, shape)?;
+    let words = |bits: u64| (shape.read_format & bits).count_ones() as usize;
+    let (first, each) = (1 + words(ENABLED_AND_RUNNING), 1 + words(ID_AND_LOST));
+    let all = body.get(at..at + length)?.get(first * 8..)?.chunks_exact(each * 8);
+    let pair = |counter: &[u8]| {
+        Some((number(counter.get(8..)?, shape.info.endian)?, number(counter, shape.info.endian)?))
+    };
+    all.map(pair).collect()
+}
+
 /// Bytes of the counters in a sample: one of them, or a group's (`perf record -e '{a,b}:S'`).
 fn counters(body: &[u8], at: usize, shape: &Shape) -> Option<usize> {
-    /// Bits of `read_format` that add a word: to all, and to each counter.
-    const ENABLED_AND_RUNNING: u64 = 0b11;
-    const ID_AND_LOST: u64 = 0b1_0100;
-    const GROUP: u64 = 0b1000;
     let words = |bits: u64| u64::from((shape.read_format & bits).count_ones());
     let (times, each) = (words(ENABLED_AND_RUNNING), 1 + words(ID_AND_LOST));
     let words = match shape.read_format & GROUP {

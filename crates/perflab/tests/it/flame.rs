@@ -144,6 +144,13 @@ fn a_group_is_read_with_its_counters_and_one_event_can_be_chosen() {
     let group = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
     assert_eq!(count(&group.out), samples, "{stats}{}", group.err);
     assert!(group.out.contains("unreadable,0,"), "{}", group.out);
+    // A member is counted at the leader's samples: as many as perf makes of it, each with what came since the one before.
+    assert!(group.err.contains("page-faults was only counted"), "{}", group.err);
+    let of_member = stats.lines().skip_while(|line| !line.starts_with("page-faults stats")).nth(1).unwrap();
+    let of_member: u64 = of_member.split_whitespace().nth(2).unwrap().parse().unwrap();
+    let member =
+        laboratory.good(&["flame", "import", "perf.data", "--event", "page-faults", "--format", "csv"]);
+    assert_eq!(count(&member.out), of_member, "{stats}{}", member.err);
 
     assert!(perf(&["-e", "cpu-clock,page-faults"]));
     let both = laboratory.good(&["flame", "import", "perf.data", "--format", "csv"]);
