@@ -58,6 +58,23 @@ fn names_from_anywhere_stay_text() {
 }
 
 #[test]
+fn a_failed_iteration_is_shown_with_the_end_of_what_its_target_said() {
+    let mut run = recorded::run();
+    assert!(!render(&input(run.clone())).unwrap().contains("What targets said"));
+    let lines = (0..300).map(|line| format!("[ {line}.0] line{line}\n"));
+    let console: String =
+        lines.collect::<String>().replace("line7\n", "Kernel panic - not syncing: <img src=x>\u{202e}\n");
+    run.consoles = Some(console);
+    let page = still(&render(&input(run)).unwrap());
+    for there in
+        ["line299", "line240", "Kernel panic - not syncing: &lt;img src=x&gt;\\u{202e}", "239 lines before"]
+    {
+        assert!(page.contains(there), "{there}");
+    }
+    assert!(!page.contains("line239") && !page.contains("<img") && !page.contains('\u{202e}'));
+}
+
+#[test]
 fn the_same_input_gives_the_same_page() {
     let input = input(recorded::run());
     assert_eq!(render(&input).unwrap(), render(&input).unwrap());

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use perflab_analyze::{Comparison, Options, Side, compare, compare_by_factor};
 use perflab_archive::RunDir;
+use perflab_model::Outcome;
 use perflab_present::report::{ReportInput, RunInput, render};
 use perflab_present::table::render_all;
 
@@ -101,5 +102,8 @@ fn write(path: &OutputPath, runs: &[RunDir], comparisons: Vec<Comparison>) -> an
 /// A run with its series, as reports take it.
 pub fn input(run: &RunDir) -> anyhow::Result<RunInput> {
     let series = run.monitors()?.iter().map(|monitor| run.spans(monitor)).collect::<Result<Vec<_>, _>>()?;
-    Ok(RunInput { record: run.record()?, series })
+    let record = run.record()?;
+    let has_failed = record.iterations.iter().any(|one| one.outcome != Outcome::Ok);
+    let consoles = if has_failed { run.output(None, "agent")? } else { None };
+    Ok(RunInput { record, series, consoles })
 }

@@ -119,6 +119,15 @@ fn of_four_guests_one_is_killed_and_the_others_go_on() {
     let journal = step.journal();
     assert_eq!(journal.matches("\"released\"").count(), 4, "the three that are left went on");
     assert!(journal.matches("guest2 was lost meanwhile").count() == 3, "{}", ended.err);
+    // What its console said last stands in the report, as `show` prints it.
+    let said = step.laboratory.good(&["show", "--output", "1"]);
+    let last = said.out.lines().rfind(|line| line.trim_start().starts_with('[')).unwrap().trim().to_owned();
+    let page = step.laboratory.good(&["report", "@latest", "-o", "-"]).out;
+    let end = page.split("<summary>What targets said").nth(1).unwrap().split("</details>").next().unwrap();
+    let plain = |text: &str| {
+        text.split(|sign: char| !sign.is_ascii_alphanumeric()).map(String::from).collect::<String>()
+    };
+    assert!(plain(end).contains(&plain(&last)), "{last}: {end}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub struct RunInput {
     pub record: RunRecord,
     /// What its monitors recorded; the order is kept.
     pub series: Vec<Spans>,
+    /// What its targets said beside their streams (errors, consoles), where an iteration failed: all of it.
+    pub consoles: Option<String>,
 }
 
 /// Everything that one report shows.

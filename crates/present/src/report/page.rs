@@ -1,10 +1,11 @@
 //! The page as its template reads it: heading, runs, plan. Texts only, so that the template decides nothing.
 
 use perflab_analyze::History;
+use perflab_model::untrusted_text::visible_line;
 use perflab_model::{Plan, RunRecord, Status};
 use serde::Serialize;
 
-use super::input::ReportInput;
+use super::input::{ReportInput, RunInput};
 use super::number::quantity;
 use super::{facts, fairness, run, startup, verdicts};
 
@@ -40,6 +41,8 @@ struct RunView {
     failed: usize,
     cost: Cost,
     warnings: Vec<Advice>,
+    /// What targets said last, where an iteration failed.
+    console: Option<String>,
     plan: PlanView,
 }
 
@@ -82,7 +85,7 @@ pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
         description: study.and_then(|study| study.description.clone()),
         reference: study.and_then(|study| study.reference.clone()),
         writer: input.runs.first().map(|run| run.record.manifest.writer.clone()).unwrap_or_default(),
-        runs: input.runs.iter().map(|run| view(&run.record)).collect(),
+        runs: input.runs.iter().map(view).collect(),
         comparisons: verdicts::views(&input.comparisons),
         facts: facts::table(&input.runs),
         slabs: crate::slab::sections(&input.runs),
@@ -93,7 +96,8 @@ pub(super) fn page(input: &ReportInput, history: Option<&History>) -> Page {
     }
 }
 
-fn view(record: &RunRecord) -> RunView {
+fn view(input: &RunInput) -> RunView {
+    let record = &input.record;
     let manifest = &record.manifest;
     let fact = |key| manifest.facts.get(key).map(ToString::to_string).unwrap_or_default();
     let warnings = record.warnings.iter();
@@ -110,8 +114,26 @@ fn view(record: &RunRecord) -> RunView {
         failed: record.iterations.iter().filter(|one| one.outcome != perflab_model::Outcome::Ok).count(),
         cost: cost(record),
         warnings: warnings.map(advice).collect(),
+        console: input.consoles.as_deref().map(last_lines).filter(|text| !text.is_empty()),
         plan: plan(record, &manifest.plan),
     }
+}
+
+/// Lines of a console that a page has, and characters of each.
+const LINES: usize = 60;
+const WIDEST: usize = 300;
+
+/// The last lines of what targets said, with what a browser would turn round shown as such; the lines of panics before them stand
+/// first.
+fn last_lines(text: &str) -> String {
+    let shown = |line: &str| visible_line(line.trim_end()).chars().take(WIDEST).collect::<String>();
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let (before, last) = all.split_at(all.len().saturating_sub(LINES));
+    let panics: Vec<&&str> = before.iter().filter(|line| line.contains("Kernel panic")).take(LINES).collect();
+    let left = before.len() - panics.len();
+    let rest = (left > 0).then(|| format!("… {left} lines before")).into_iter();
+    let panics = panics.into_iter().map(|line| shown(line));
+    rest.chain(panics).chain(last.iter().map(|line| shown(line))).collect::<Vec<_>>().join("\n")
 }
 
 fn advice(warning: &perflab_model::record::Advice) -> Advice {

@@ -49,7 +49,7 @@ fn number<T: std::str::FromStr>(row: &[String], at: usize) -> T {
 /// The recorded run, with its series.
 pub fn run() -> RunInput {
     let (_, slots) = rows("slots.csv");
-    RunInput { record: record(&slots), series: series().iter().map(Spans::of).collect() }
+    RunInput { record: record(&slots), series: series().iter().map(Spans::of).collect(), consoles: None }
 }
 
 fn record(slots: &[Vec<String>]) -> RunRecord {
