@@ -55,6 +55,7 @@ const PACKAGES: &[Package] = &[
     package("iproute2", "ip"),
     package("xz-utils", "xz"),
     package("zstd", "zstd"),
+    package("dmsetup", "dmsetup"),
     package("gcc", "gcc"),
     package("make", "make"),
     package("python3-venv", "python3"),

@@ -3,6 +3,7 @@
 //! Owns how an agent is started and how it is ended, whatever state it is in. What is said to it is
 //! [`crate::protocol`]'s; when it is started and given up is [`crate::step`]'s.
 
+mod answer;
 mod libvirt;
 mod parcel;
 mod process;
@@ -47,7 +48,7 @@ pub fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> Result
         }
         TargetKind::Libvirt => libvirt::start(name, target, host, stop),
         TargetKind::Process => process::start(name, target, host),
-        TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host),
+        TargetKind::Ssh => ssh::start(name, target.address.as_deref().unwrap_or_default(), host, stop),
     };
     started.map_err(|error| lost(name, error.to_string()))
 }

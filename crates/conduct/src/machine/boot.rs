@@ -141,8 +141,9 @@ fn start(
     let cid = vsock.as_ref().map(|vsock| vsock.cid);
     let places = Places { private: folder.path(), console: &console, cid };
     let arguments = command_line::arguments(machine, chosen.accelerator, sharing, &places);
-    let begun = qemu(machine, around, &arguments, &log("qemu.log"))
-        .and_then(|qemu| connected(qemu, machine, folder.path(), deadline, &console, &log("qemu.log")));
+    let begun = qemu(machine, around, &arguments, &log("qemu.log")).and_then(|qemu| {
+        connected(qemu, machine, around.stop, folder.path(), deadline, &console, &log("qemu.log"))
+    });
     let (qemu, control) = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -262,6 +263,7 @@ fn qemu(
 fn connected(
     mut qemu: Child,
     machine: &Machine,
+    stop: &Stop,
     folder: &Path,
     deadline: &Deadline,
     console: &Path,
@@ -280,13 +282,14 @@ fn connected(
         }
         match connect() {
             Ok::<_, io::Error>(control) => break Ok(control),
+            Err(_) if stop.asked() => break Err(MachineError::Stopped { name: machine.name.clone() }),
             Err(_) if !deadline.over() => std::thread::sleep(Duration::from_millis(2)),
             Err(_) => break Err(deadline.missed(&machine.name, console)),
         }
     };
     let pinned = done.and_then(|control| {
         if !machine.pin.is_empty() {
-            pin::pin(machine, &mut Monitor::connect(&machine.name, &folder.join("qmp"))?)?;
+            pin::pin(machine, &mut Monitor::connect(&machine.name, &folder.join("qmp"), stop)?)?;
         }
         Ok(control)
     });

@@ -1,16 +1,19 @@
 //! QEMU's monitor: a few questions over its socket, one JSON object a line.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::MachineError;
+use crate::Stop;
 
 /// A healthy QEMU answers within milliseconds, a starved one takes its time.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a wish to stop is looked for while it does not.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Bytes of an answer: more processors than anybody has fit into it.
 const LONGEST_LINE: u64 = 4 << 20;
@@ -20,16 +23,17 @@ const LONGEST_LINE: u64 = 4 << 20;
 pub(super) struct Monitor {
     name: String,
     stream: BufReader<UnixStream>,
+    stop: Stop,
 }
 
 impl Monitor {
-    /// Connects and greets.
-    pub(super) fn connect(name: &str, socket: &Path) -> Result<Monitor, MachineError> {
+    /// Connects and greets. Who wishes to `stop` does not wait for an answer.
+    pub(super) fn connect(name: &str, socket: &Path, stop: &Stop) -> Result<Monitor, MachineError> {
         let failed =
             |error: std::io::Error| MachineError::Monitor { name: name.into(), reason: error.to_string() };
         let stream = UnixStream::connect(socket).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        let mut monitor = Monitor { name: name.into(), stream: BufReader::new(stream) };
+        stream.set_read_timeout(Some(LOOK)).map_err(failed)?;
+        let mut monitor = Monitor { name: name.into(), stream: BufReader::new(stream), stop: stop.clone() };
         monitor.line()?;
         monitor.ask("qmp_capabilities")?;
         Ok(monitor)
@@ -62,11 +66,21 @@ impl Monitor {
     }
 
     fn line(&mut self) -> Result<Value, MachineError> {
-        let mut text = String::new();
+        let begun = Instant::now();
+        let mut text = Vec::new();
         let mut bounded = std::io::Read::take(&mut self.stream, LONGEST_LINE);
-        let read = bounded.read_line(&mut text);
-        read.map_err(|error| self.trouble(&error.to_string()))?;
-        serde_json::from_str(&text).map_err(|_| self.trouble("it hung up"))
+        // What came of a line before the time was over is in the text already.
+        while let Err(error) = bounded.read_until(b'\n', &mut text) {
+            match error.kind() {
+                _ if self.stop.asked() => return Err(MachineError::Stopped { name: self.name.clone() }),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut if begun.elapsed() < PATIENCE => {}
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    return Err(self.trouble(&format!("it gave no answer within {} s", PATIENCE.as_secs())));
+                }
+                _ => return Err(self.trouble(&error.to_string())),
+            }
+        }
+        serde_json::from_slice(&text).map_err(|_| self.trouble("it hung up"))
     }
 
     fn trouble(&self, reason: &str) -> MachineError {

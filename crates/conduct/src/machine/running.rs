@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::qmp::Monitor;
 use super::{Accelerator, MachineError};
+use crate::Stop;
 
 /// What is noted of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,17 +69,31 @@ pub(super) fn write(folder: &Path, note: &Note) -> Result<(), MachineError> {
 /// # Errors
 /// The folder of guests cannot be read.
 pub fn list() -> Result<Vec<Note>, MachineError> {
+    Ok(look()?.0)
+}
+
+/// Removes the folders of guests that were killed together with their perflab; these are they.
+///
+/// # Errors
+/// The folder of guests cannot be read.
+pub fn remove_abandoned() -> Result<Vec<PathBuf>, MachineError> {
+    Ok(look()?.1)
+}
+
+/// The guests that run, and the folders of others, which are removed.
+fn look() -> Result<(Vec<Note>, Vec<PathBuf>), MachineError> {
     let home = home()?;
-    let mut found = Vec::new();
+    let (mut found, mut removed) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(&home).map_err(MachineError::file(&home))?.flatten() {
         let folder = entry.path();
         match note(&folder) {
             Some(note) if answers(&folder) => found.push(note),
-            _ => forget(&folder),
+            _ if forget(&folder) => removed.push(folder),
+            _ => {}
         }
     }
     found.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(found)
+    Ok((found, removed))
 }
 
 fn note(folder: &Path) -> Option<Note> {
@@ -92,18 +107,17 @@ fn answers(folder: &Path) -> bool {
 /// A folder this young may not have its lock yet.
 const YOUNG: Duration = Duration::from_secs(10);
 
-/// Removes a folder that nobody holds: its guest is gone.
-fn forget(folder: &Path) {
+/// Removes a folder that nobody holds: its guest is gone. Whether it did.
+fn forget(folder: &Path) -> bool {
     let age = fs::metadata(folder)
         .and_then(|found| found.modified())
         .map(|made| made.elapsed().unwrap_or_default());
-    if age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok() {
-        if let Some(logs) = note(folder).and_then(|note| note.logs) {
-            let _ = fs::remove_dir_all(logs);
-        }
-        // Left over, it is found again by the next list.
-        let _ = fs::remove_dir_all(folder);
+    let is_abandoned = age.is_ok_and(|age| age > YOUNG) && folder.is_dir() && claim(folder).is_ok();
+    if is_abandoned && let Some(logs) = note(folder).and_then(|note| note.logs) {
+        let _ = fs::remove_dir_all(logs);
     }
+    // Left over, it is found again by the next look.
+    is_abandoned && fs::remove_dir_all(folder).is_ok()
 }
 
 /// The guest of that id, or the only one whose id begins so.
@@ -145,7 +159,7 @@ pub fn shell(note: &Note) -> Result<UnixStream, MachineError> {
 /// QEMU does not answer.
 pub fn stop(note: &Note) -> Result<(), MachineError> {
     let folder = home()?.join(&note.id);
-    Monitor::connect(&note.name, &folder.join("qmp"))?.ask("quit")?;
+    Monitor::connect(&note.name, &folder.join("qmp"), &Stop::new())?.ask("quit")?;
     let begun = Instant::now();
     while answers(&folder) && begun.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(5));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use perflab_model::study::TargetUse;
 
-use super::{Place, Started, ssh};
+use super::{Place, Started, answer, ssh};
 use crate::{Host, Stop};
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
@@ -25,7 +25,8 @@ struct Domain {
 }
 
 impl Domain {
-    fn virsh(&self, verb: &[&str]) -> io::Result<String> {
+    /// Asks virsh; who wishes to `stop` does not wait for its answer.
+    fn virsh(&self, verb: &[&str], stop: &Stop) -> io::Result<String> {
         let mut command = Command::new("virsh");
         if let Some(uri) = &self.connect {
             command.args(["--connect", uri]);
@@ -33,7 +34,8 @@ impl Domain {
         let (verb, options) = verb.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         command.arg(verb).args(options).args(["--domain", &self.name]);
         // What is read from its answers is not to be translated.
-        let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(missing)?;
+        let asked = command.env("LC_ALL", "C").stdin(Stdio::null());
+        let output = answer::output(asked, stop).map_err(missing)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
@@ -41,20 +43,22 @@ impl Domain {
         Err(io::Error::other(format!("virsh {verb} of domain {}: {reason}", self.name)))
     }
 
-    fn runs(&self) -> io::Result<bool> {
-        Ok(self.virsh(&["domstate"])?.trim() == "running")
+    fn runs(&self, stop: &Stop) -> io::Result<bool> {
+        Ok(self.virsh(&["domstate"], stop)?.trim() == "running")
     }
 
     /// Asks it to shut down, and switches it off if it does not.
     fn end(&self) -> io::Result<()> {
-        if !self.runs()? {
+        // What was started is ended, whoever wishes to stop.
+        let never = Stop::new();
+        if !self.runs(&never)? {
             return Ok(());
         }
-        self.virsh(&["shutdown"])?;
+        self.virsh(&["shutdown"], &never)?;
         let begun = Instant::now();
-        while self.runs()? {
+        while self.runs(&never)? {
             if begun.elapsed() > SHUTDOWN {
-                return self.virsh(&["destroy"]).map(drop);
+                return self.virsh(&["destroy"], &never).map(drop);
             }
             std::thread::sleep(LOOK);
         }
@@ -108,13 +112,14 @@ impl Drop for Running {
 pub(super) fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) -> io::Result<Started> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let domain = Domain { name: text(&target.domain), connect: target.connect.clone() };
-    let ours = !domain.runs()?;
+    let ours = !domain.runs(stop)?;
     if ours {
-        domain.virsh(&["start"])?;
+        // A start that nobody waits for would go on, and nobody would end the domain.
+        domain.virsh(&["start"], &Stop::new())?;
     }
     // From here on it ends with this value.
     let mut running = Running { domain, ours, xml: String::new(), agent: None, ended: false };
-    running.xml = running.domain.virsh(&["dumpxml"])?;
+    running.xml = running.domain.virsh(&["dumpxml"], stop)?;
     let Started { channel, place } = reached(name, &text(&target.address), host, stop)?;
     running.agent = Some(place);
     Ok(Started { channel, place: Box::new(running) })
@@ -124,7 +129,7 @@ pub(super) fn start(name: &str, target: &TargetUse, host: &Host, stop: &Stop) ->
 fn reached(name: &str, address: &str, host: &Host, stop: &Stop) -> io::Result<Started> {
     let begun = Instant::now();
     loop {
-        match ssh::start(name, address, host) {
+        match ssh::start(name, address, host, stop) {
             Ok(started) => return Ok(started),
             Err(error) if stop.asked() || begun.elapsed() > BOOT => return Err(error),
             Err(_) => std::thread::sleep(LOOK),

@@ -9,16 +9,16 @@ use std::process::{Command, Stdio};
 
 use super::parcel::parcel;
 use super::process::Process;
-use super::{Started, Words};
+use super::{Started, Words, answer};
 use crate::inert::inert;
-use crate::{Channel, Host};
+use crate::{Channel, Host, Stop};
 
 /// Where it is put there: so short that a loader's path within fits where the system's stands in a program.
 const PREFIX: &str = "/tmp/perflab.";
 
 /// Copies perflab to `address` and starts its agent there.
-pub(super) fn start(name: &str, address: &str, host: &Host) -> io::Result<Started> {
-    let folder = copy(address, host)?;
+pub(super) fn start(name: &str, address: &str, host: &Host, stop: &Stop) -> io::Result<Started> {
+    let folder = copy(address, host, stop)?;
     let folder = folder.display();
     let mut command = ssh(address);
     command.arg(format!("{folder}/perflab agent; rm -rf {folder}"));
@@ -30,13 +30,13 @@ pub(super) fn start(name: &str, address: &str, host: &Host) -> io::Result<Starte
 }
 
 /// A private folder that was not there before, with perflab in it.
-fn copy(address: &str, host: &Host) -> io::Result<PathBuf> {
+fn copy(address: &str, host: &Host, stop: &Stop) -> io::Result<PathBuf> {
     let folder = format!("{PREFIX}{}", letters());
     let parcel = parcel(&host.perflab, Path::new(&folder))?;
     let take = format!(
         "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
     );
-    let output = ssh(address).arg(take).stdin(parcel).output()?;
+    let output = answer::output(ssh(address).arg(take).stdin(parcel), stop)?;
     if output.status.success() {
         return Ok(folder.into());
     }

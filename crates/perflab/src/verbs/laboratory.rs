@@ -46,6 +46,10 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     }
     let half_made = remove_half_made(context);
     half_made.iter().for_each(|path| context.say(format!("removed {}, left half-made", path.display())));
+    let guests = perflab_conduct::machine::running::remove_abandoned().unwrap_or_default();
+    guests
+        .iter()
+        .for_each(|path| context.say(format!("removed {}, of a guest that was killed", path.display())));
     let found = leftovers(context);
     if found.is_empty() {
         context.say("no run left a setting behind");
@@ -53,7 +57,9 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     if context.format == Format::Json {
         let of = |run: &Recovered| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
         let runs: Vec<_> = found.iter().map(of).collect();
-        context.document(&json!({ "ended": ended, "runs": runs }))?;
+        let removed: Vec<_> =
+            half_made.iter().chain(&guests).map(|path| path.display().to_string()).collect();
+        context.document(&json!({ "ended": ended, "removed": removed, "runs": runs }))?;
     }
     let mut failed = false;
     for run in found {

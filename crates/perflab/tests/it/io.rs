@@ -91,6 +91,36 @@ fn a_read_of_a_loop_device_is_counted_once() {
     assert!(below + bytes / 2 < asked(false) * 512, "{below} of {} are left below", asked(false) * 512);
 }
 
+/// A linear volume of device mapper over a loop device, in a guest whose kernel has both whatever this host's has: every byte that
+/// is read of a file on it is found on the device below, once.
+#[test]
+fn a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root() {
+    let name = "a_read_of_a_volume_of_device_mapper_is_found_on_the_disk_below_root";
+    let Some(guests) = crate::vm::Guests::new(name) else { return };
+    if !["dmsetup", "losetup", "mkfs.ext4"].into_iter().all(crate::ssh::there) {
+        return skip(name, "needs dmsetup and e2fsprogs");
+    }
+    let script = "set -e; mount -t tracefs none /sys/kernel/tracing 2>/dev/null || :; mount -t tmpfs none /mnt; cd /mnt
+        PATH=$PATH:/sbin:/usr/sbin; truncate -s 32M image; loop=$(losetup -f --show image)
+        dmsetup create lin --table \"0 $(($(blockdev --getsz $loop) - 2048)) linear $loop 2048\"
+        mkfs.ext4 -q -O ^has_journal /dev/dm-0; mkdir m; mount /dev/dm-0 m; head -c 4096000 /dev/urandom >m/file
+        cool() { sync; umount m; mount /dev/dm-0 m; echo 3 >/proc/sys/vm/drop_caches; }
+        cool; $0 prefetch --store store learn -q -- cat m/file >/dev/null
+        cool; $0 io record --label dm -q -- cat m/file >/dev/null
+        $0 io coverage dm --trace $(ls store/*.prefetch) --format json";
+    let mut boot = guests.command(&["vm", "boot", "--memory", "768MiB"]);
+    boot.args(["--load", "dm_mod", "--load", "loop", "--load", "ext4", "--", "sh", "-c", script]);
+    let told = crate::laboratory::said(boot.arg(env!("CARGO_BIN_EXE_perflab")).output().unwrap());
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    // What the host's perflab has changed is not the guest's to put back.
+    assert!(!told.err.contains("was killed"), "{}", told.err);
+    let rows: Vec<Value> = serde_json::from_str(&told.out).unwrap();
+    let of =
+        |status: &str| rows.iter().find(|row| row["status"] == status).unwrap()["bytes"].as_u64().unwrap();
+    assert_eq!(of("found"), 4_096_000, "{}", told.out);
+    assert!(of("unknown") == 0 && of("delivered by disks") < 4_500_000, "{}", told.out);
+}
+
 /// Where a recording of our own in the forms of 2007 lies; its PROVENANCE says how it was made, and its figures are counted there
 /// without perflab.
 pub fn evidence(name: &str) -> String {

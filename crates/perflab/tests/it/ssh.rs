@@ -172,3 +172,24 @@ fn needs_root_a_domain_of_libvirts_is_started_reached_by_ssh_and_kept_with_its_x
         );
     }
 }
+
+/// A machine that takes the connection and never says a word: ^C does not wait for it.
+#[test]
+fn who_stops_a_run_does_not_wait_for_a_machine_that_is_silent() {
+    let laboratory = Laboratory::new();
+    let study = laboratory.study(
+        "silent.toml",
+        "run = { iterations = 2, warmup = 0 }\n[workload.echo]\n[target.box]\nkind = \"ssh\"\naddress = \"box\"\n",
+    );
+    let (programs, begun) = (laboratory.path("programs"), laboratory.path("begun"));
+    fs::create_dir(&programs).unwrap();
+    crate::image::script(&programs.join("ssh"), &format!("touch '{}'; exec sleep 1000", begun.display()));
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut command = laboratory.command(&["run", &study, "--no-report"]);
+    let child = command.env("PATH", &path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    crate::interrupted::wait_for(|| begun.exists());
+    crate::interrupted::signal(&child, rustix::process::Signal::INT);
+    let ended = said(child.wait_with_output().unwrap());
+    assert!(ended.code.is_some_and(|code| code != 0), "{}", ended.err);
+    assert!(!ended.err.contains("no greeting within"), "{}", ended.err);
+}

@@ -217,17 +217,20 @@ fn interrupted_or_killed_perflab_leaves_nothing() {
     // The folder of a killed perflab's guest goes when the next one looks, unless it is brand-new.
     let folder = fs::read_dir(guests.home.path().join("perflab")).unwrap().next().unwrap().unwrap().path();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
-    fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+    fs::File::open(&folder).unwrap().set_modified(long_ago).unwrap();
+    // The console's log of the one that was killed goes by `undo`, and so does its folder; both are named.
+    let [logs] = &guests.temporary_files()[..] else { panic!("{:?}", guests.temporary_files()) };
     // A QEMU whose last breath takes long (its memory goes first) still holds its sockets.
     let begun = Instant::now();
+    let mut named = String::new();
     while !guests.left().is_empty() && begun.elapsed() < Duration::from_secs(30) {
-        guests.run(&["vm", "list"]);
+        let undone = guests.run(&["undo"]);
+        named += &(undone.out + &undone.err);
     }
     guests.nothing_is_left();
-    // The console's log of the one that was killed goes by `undo`, which names it.
-    let [logs] = &guests.temporary_files()[..] else { panic!("{:?}", guests.temporary_files()) };
-    let undone = guests.run(&["undo"]);
-    assert!(undone.out.contains(logs.to_str().unwrap()) || undone.err.contains(logs.to_str().unwrap()));
+    for gone in [logs, &folder] {
+        assert!(named.contains(gone.to_str().unwrap()), "{}: {named}", gone.display());
+    }
     assert_eq!(guests.temporary_files(), Vec::<PathBuf>::new());
 }
 
@@ -273,6 +276,54 @@ fn a_guest_that_is_late_is_tried_once_more() {
     guests.nothing_is_left();
     let wrong = guests.run(&["vm", "boot", "--boot-within", "soon", "--", "true"]);
     assert!(wrong.code == Some(2) && wrong.err.contains("--boot-within"), "{}", wrong.err);
+}
+
+/// A QEMU that opens no socket, and one whose monitor says nothing: ^C waits for neither.
+#[test]
+fn who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent() {
+    let Some(guests) = Guests::new("who_stops_a_boot_does_not_wait_for_a_qemu_that_is_silent") else {
+        return;
+    };
+    let programs = guests.home.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let begun = guests.home.path().join("begun");
+    let path = std::env::var("PATH").unwrap();
+    let silent = format!(
+        "PATH='{path}'\ncase \"$*\" in *-kernel*) touch '{}'; exec sleep 1000;; esac",
+        begun.display()
+    );
+    let script = format!("{silent}\nexec qemu-system-x86_64 \"$@\"");
+    crate::image::script(&programs.join("qemu-system-x86_64"), &script);
+    let wait_for = |there: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !there() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    for has_sockets in [false, true] {
+        let words = ["vm", "boot", "--root", "bare", "--pin", "0", "--boot-within", "900s", "--", "true"];
+        let mut boot = guests.command(&words);
+        boot.env("PATH", format!("{}:{path}", programs.display())).stderr(Stdio::piped());
+        let boot = boot.spawn().unwrap();
+        wait_for(&|| begun.exists());
+        let (mut sockets, mut heard) = (Vec::new(), Vec::new());
+        if has_sockets {
+            let mut folders = fs::read_dir(guests.home.path().join("perflab")).unwrap().flatten();
+            let folder = folders.next().unwrap().path();
+            for name in ["qmp", "shell", "control"] {
+                sockets.push(std::os::unix::net::UnixListener::bind(folder.join(name)).unwrap());
+            }
+            // It has come to the monitor, and waits for its greeting.
+            heard.push(sockets[0].accept().unwrap());
+        }
+        let pid = rustix::process::Pid::from_child(&boot);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let ended = said(boot.wait_with_output().unwrap());
+        assert!(ended.err.contains("stopped while guest"), "{has_sockets}: {}", ended.err);
+        fs::remove_file(&begun).unwrap();
+        guests.nothing_is_left();
+    }
 }
 
 #[test]
