@@ -38,7 +38,7 @@ pub(crate) fn open_finite(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// As [`open_finite`]; a longer file.
-pub(crate) fn read_finite(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub fn read_finite(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_finite(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

@@ -62,6 +62,7 @@ mod traces;
 
 pub use error::ArchiveError;
 pub use events::Events;
+pub use finite_file::read_finite;
 pub use id::new_run_id;
 pub use import::{Imported, Kind, Options, Remark, Took, import_foreign, import_several};
 pub use portable::{export, export_to, import, is_portable};

@@ -14,7 +14,8 @@ pub mod vm;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use perflab_model::study::DiskModel;
 
 use crate::output_path::OutputPath;
@@ -78,7 +79,37 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "flame export",
         ],
     ),
-    ("format", &["vm boot", "vm shell", "vm stop", "flame svg", "trace plot"]),
+    ("format", WITHOUT_RESULT),
+];
+
+/// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
+const WITHOUT_RESULT: &[&str] = &[
+    "vm shell",
+    "vm stop",
+    "flame svg",
+    "flame export",
+    "trace plot",
+    "prefetch replay",
+    "prefetch daemon",
+    "prefetch forget",
+];
+/// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
+const WITHOUT_TABLE: &[&str] = &[
+    "report",
+    "export",
+    "study check",
+    "study new",
+    "workload install",
+    "kernel fetch",
+    "kernel build",
+    "vm boot",
+    "flame html",
+    "io export",
+    "trace run",
+    "trace attach",
+    "trace import",
+    "prefetch learn",
+    "undo",
 ];
 
 impl Arguments {
@@ -98,8 +129,34 @@ impl Arguments {
 
     /// What the user typed.
     pub fn read() -> Result<Self, clap::Error> {
-        let matches = Arguments::shown().try_get_matches()?;
-        Arguments::from_arg_matches(&matches)
+        let mut shown = Arguments::shown();
+        let matches = shown.try_get_matches_from_mut(std::env::args_os())?;
+        let arguments = Arguments::from_arg_matches(&matches)?;
+        match format_without_effect(&verb_path(&matches), arguments.global.format) {
+            Some(message) => Err(shown.error(ErrorKind::ArgumentConflict, message)),
+            None => Ok(arguments),
+        }
+    }
+}
+
+/// The verb that was typed, with the one below it.
+fn verb_path(matches: &ArgMatches) -> String {
+    let below = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
+    below.map(|(name, _)| name).collect::<Vec<_>>().join(" ")
+}
+
+/// Why a format would change nothing of what a verb prints, if it would not.
+fn format_without_effect(verb: &str, format: FormatName) -> Option<String> {
+    let shown = format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    match format {
+        FormatName::Table => None,
+        _ if WITHOUT_RESULT.contains(&verb) => Some(format!(
+            "`perflab {verb}` prints no table: --format {shown} would change nothing; leave it out"
+        )),
+        FormatName::Csv | FormatName::Markdown if WITHOUT_TABLE.contains(&verb) => Some(format!(
+            "`perflab {verb}` prints no table: --format {shown} would change nothing; leave it out, or take --format json"
+        )),
+        _ => None,
     }
 }
 

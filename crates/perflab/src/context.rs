@@ -120,6 +120,15 @@ impl Context {
     }
 }
 
+/// The longest text that is read whole: a table of rules, a noise card.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// A file's text; what would be waited for is refused, whoever put it there.
+pub fn text_file(path: &std::path::Path) -> io::Result<String> {
+    let bytes = perflab_archive::read_finite(path, LONGEST_TEXT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

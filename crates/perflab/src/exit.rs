@@ -100,7 +100,10 @@ fn refused_by_a_place(error: &anyhow::Error) -> bool {
     let archive = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<ArchiveError>().is_some_and(ArchiveError::is_refused_by_place)
     };
-    error.chain().any(archive)
+    let read_only = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|one| one.kind() == ErrorKind::ReadOnlyFilesystem)
+    };
+    error.chain().any(|cause| archive(cause) || read_only(cause))
 }
 
 /// Whether uprobes are not there, or not allowed.

@@ -149,7 +149,14 @@ fn folder(path: &Path) -> &Path {
 fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".perflab-").suffix(".tmp").permissions(Permissions::from_mode(0o666));
-    builder.tempfile_in(folder(path))
+    builder.tempfile_in(folder(path)).map_err(without_name)
+}
+
+/// What the system said of a file whose name nobody chose, without that name.
+fn without_name(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|wrapped| wrapped.source());
+    let code = inner.and_then(|inner| inner.downcast_ref::<io::Error>()).and_then(io::Error::raw_os_error);
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// Puts a file with these bytes in the place of `path`. What is no file, such as `/dev/stdout`, is written as it is.

@@ -3,13 +3,14 @@
 //!
 //! Owns both formats. A list of pages of old starts is held against what disks were asked for then; it is never replayed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use perflab_model::io::{Device, PageRange};
 
 use crate::PrefetchError;
+use crate::file::read_finite;
 
 const MAGIC: &[u8] = b"PFCH";
 /// The only major version there ever was; minor ones change nothing that is read here.
@@ -49,7 +50,7 @@ pub fn is_dump(path: &Path) -> bool {
 /// # Errors
 /// A file that cannot be read, of another version, or cut within a record.
 pub fn read_dump(path: &Path) -> Result<PageDump, PrefetchError> {
-    let bytes = fs::read(path).map_err(PrefetchError::io("read", path))?;
+    let bytes = read_finite(path).map_err(PrefetchError::io("read", path))?;
     if !bytes.starts_with(MAGIC) {
         return Ok(parse_text(&String::from_utf8_lossy(&bytes)));
     }
@@ -126,6 +127,8 @@ impl PageDump {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const DISK: Device = Device(3 << 20 | 1);

@@ -1,10 +1,12 @@
 //! The trace on disk: a magic word, a version, a checksum, and what is known as compressed JSON. Written beside its place and
 //! renamed, so that a full disk or a kill leaves the old one.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::PrefetchError;
@@ -22,7 +24,7 @@ const LONGEST: usize = 256 << 20;
 /// # Errors
 /// A file that is missing, foreign, damaged or newer, each named as such.
 pub fn read(path: &Path) -> Result<Known, PrefetchError> {
-    let bytes = fs::read(path).map_err(PrefetchError::io("read", path))?;
+    let bytes = read_finite(path).map_err(PrefetchError::io("read", path))?;
     let damaged = |reason: &str| PrefetchError::Damaged { path: path.into(), reason: reason.into() };
     if !bytes.starts_with(MAGIC.as_bytes()) {
         return Err(PrefetchError::Foreign { path: path.into(), magic: MAGIC });
@@ -39,6 +41,18 @@ pub fn read(path: &Path) -> Result<Known, PrefetchError> {
     }
     let text = zstd::bulk::decompress(body, LONGEST).map_err(|error| damaged(&error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| damaged(&error.to_string()))
+}
+
+/// Reads a file whole; a pipe would be waited for, and a device read for ever.
+pub(crate) fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is a folder, a pipe, a socket or a device"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LONGEST as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Writes a trace.

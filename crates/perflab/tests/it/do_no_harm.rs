@@ -185,6 +185,31 @@ fn what_never_ends_is_not_waited_for() {
             assert_eq!(told.code, Some(2), "{words:?}: {}", told.err);
         }
     }
+    // What a verb is given beside a run, and what lies in an archive that somebody else made.
+    fs::write(laboratory.path("p.folded"), "sh;main 5\n").unwrap();
+    laboratory.good(&["flame", "import", "p.folded", "--label", "folded"]);
+    let blocks = crate::io::evidence("partition.blktrace.0");
+    laboratory.good(&["io", "import", &blocks, "--label", "blocks"]);
+    for path in [fifo, "/dev/zero"] {
+        for words in [
+            &["flame", "shares", "folded", "--rules", path][..],
+            &["io", "coverage", "blocks", "--trace", path],
+            &["show", path],
+        ] {
+            assert!(laboratory.run(words).code.is_some_and(|code| code != 0), "{words:?}");
+        }
+    }
+    laboratory.echo("a", 100);
+    laboratory.echo("b", 100);
+    let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let card = laboratory.path("archive/noise").join(match id.trim() {
+        "" => "machine.json".to_owned(),
+        id => format!("{id}.json"),
+    });
+    fs::create_dir_all(card.parent().unwrap()).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &card, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    assert!(laboratory.run(&["compare", "a", "b"]).err.contains("noise card"));
 }
 
 #[test]
@@ -415,4 +440,53 @@ fn an_archive_that_cannot_be_written_is_refused_before_anything_is_done() {
     let told = laboratory.good(&["--archive", "/nonexist", "list"]);
     assert!(told.err.contains("there is no archive /nonexist"), "{}", told.err);
     assert_eq!(laboratory.run(&["--archive", link.to_str().unwrap(), "list"]).code, Some(3));
+}
+
+/// What an archive on a file system that is mounted for reading shows, and what is refused there before anything is done.
+#[test]
+fn an_archive_that_is_mounted_read_only_is_read_and_not_written_root() {
+    let name = "an_archive_that_is_mounted_read_only_is_read_and_not_written_root";
+    if !is_root() {
+        return skip(name, "mounting needs root");
+    }
+    let laboratory = Laboratory::new();
+    laboratory.echo("a", 100);
+    laboratory.echo("b", 100);
+    fs::write(laboratory.path("go.txt"), "goos: linux\nBenchmarkX-2 \t 100\t 12 ns/op\n").unwrap();
+    let begun = laboratory.path("begun");
+    laboratory.workload("marks", "", &format!("touch {}; echo speed 1", begun.display()));
+    let study = laboratory.study("s.toml", "run = { iterations = 1, warmup = 0 }\n[workload.marks]");
+    let mounted = "mount --bind archive archive && mount -o remount,bind,ro archive && exec \"$@\"";
+    let told = |words: &[&str]| {
+        let command = laboratory.command(words);
+        let mut shut = std::process::Command::new("unshare");
+        shut.args(["--mount", "--propagation", "private", "sh", "-c", mounted, "sh"]);
+        shut.arg(command.get_program()).args(command.get_args());
+        shut.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        crate::laboratory::said(shut.current_dir(laboratory.home.path()).output().unwrap())
+    };
+    for words in [
+        &["list"][..],
+        &["show", "a"],
+        &["compare", "a", "b"],
+        &["history"],
+        &["report", "a", "-o", "-"],
+        &["diff", "a", "b"],
+    ] {
+        let told = told(words);
+        assert_eq!(told.code, Some(0), "{words:?}: {}", told.err);
+    }
+    for (words, code) in [
+        (&["run", &study][..], 3),
+        (&["import", "go.txt"], 3),
+        (&["slab", "record", "--", "touch", "begun"], 3),
+        (&["prune", "--keep", "0", "--labelled", "--apply"], 3),
+        (&["report", "a"], 3),
+    ] {
+        let told = told(words);
+        assert!(told.err.contains("Read-only file system"), "{words:?}: {}", told.err);
+        assert_eq!(told.code, Some(code), "{words:?}: {}", told.err);
+    }
+    assert!(!begun.exists());
+    assert_eq!(laboratory.good(&["list", "--format", "csv"]).out.lines().count(), 3);
 }

@@ -278,6 +278,34 @@ fn told(laboratory: &Laboratory, words: &[&str]) -> (Option<i32>, String, Vec<Ve
     (said.code, said.out, made)
 }
 
+/// A format is what is printed, or it is refused: none is accepted and changes nothing. (Markdown is refused where CSV is.)
+fn formats_without_effect(laboratory: &Laboratory) -> Vec<String> {
+    laboratory.study("fast.toml", "run = { iterations = 1 }\n[workload.echo]");
+    let mut verbs = BTreeSet::new();
+    let trials = TRIALS.iter().filter(|(verb, ..)| verbs.insert(*verb));
+    let trials = trials.map(|(verb, base, _)| format!("{verb} {}", base.replace("--format json", "")));
+    let mut wrong = Vec::new();
+    for words in trials.chain(MORE_VERBS.iter().map(|words| (*words).to_owned())) {
+        let printed = |format: &str| {
+            let mut words: Vec<&str> = words.split_whitespace().collect();
+            let before = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+            words.splice(before..before, ["--format", format]);
+            let printed = told(laboratory, &words);
+            let _ = fs::remove_file(laboratory.path("new.toml"));
+            printed
+        };
+        let (json, csv) = (printed("json"), printed("csv"));
+        let is_document = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        if json.0 != Some(2) && !is_document(&json.1) {
+            wrong.push(format!("{words} --format json is none"));
+        }
+        if csv.0 != Some(2) && csv.1 == printed("table").1 {
+            wrong.push(format!("{words} --format csv changes nothing"));
+        }
+    }
+    wrong
+}
+
 #[test]
 fn every_option_that_shows_is_honoured_or_refused() {
     let laboratory = laboratory();
@@ -300,6 +328,7 @@ fn every_option_that_shows_is_honoured_or_refused() {
             }
         }
     }
+    wrong.extend(formats_without_effect(&laboratory));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Which clock counts where none is said depends on how busy the machine is.
     for words in ["show old", "causes old", "plot old -o o.svg", "compare new old"] {
@@ -319,6 +348,37 @@ fn every_option_that_shows_is_honoured_or_refused() {
     };
     assert!(plot("new") != plot("new --like old") || plot("old") != plot("old --like new"));
 }
+
+/// Verbs beside those of the trials, with words that they can be tried with.
+const MORE_VERBS: &[&str] = &[
+    "list",
+    "show before",
+    "show before --output 0",
+    "show before --iterations",
+    "diff before after",
+    "plan before",
+    "export before o.txt",
+    "report before -o o.html",
+    "report before after -o o.html",
+    "prune --keep 1000",
+    "study list",
+    "study check fast.toml",
+    "study expand fast.toml",
+    "study new new.toml",
+    "workload list",
+    "workload show memory-sweep",
+    "workload install memory-sweep",
+    "monitor",
+    "kernel list",
+    "kernel show debian-cloud",
+    "vm list",
+    "vm stop none",
+    "prefetch show",
+    "prefetch status --socket none",
+    "prefetch replay -- true",
+    "check",
+    "undo",
+];
 
 /// An option that is added to one of these verbs needs a trial above.
 #[test]

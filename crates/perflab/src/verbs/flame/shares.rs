@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context as _;
 use perflab_analyze::flame::{Rules, ShareOptions, parts, shares};
 use perflab_archive::RunDir;
 use perflab_model::Case;
@@ -12,7 +11,7 @@ use perflab_present::flame;
 use perflab_present::table::Format;
 
 use crate::arguments::flame::Shares;
-use crate::context::Context;
+use crate::context::{Context, text_file};
 use crate::exit::{Exit, Usage};
 
 /// The version of the JSON document.
@@ -45,7 +44,10 @@ pub fn rules(name: &str) -> anyhow::Result<Rules> {
         let hint = format!("name a file, or one of {}", known.join(", "));
         return Err(Usage::new(format!("there is no rule table `{name}`"), hint).into());
     }
-    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+    let text = text_file(Path::new(name)).map_err(|error| {
+        let hint = "name a regular file of text, in UTF-8";
+        Usage::new(format!("cannot read the rule table {name}: {error}"), hint)
+    })?;
     Ok(Rules::parse(name, &text)?)
 }
 
