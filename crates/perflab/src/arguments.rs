@@ -83,16 +83,8 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
-const WITHOUT_RESULT: &[&str] = &[
-    "vm shell",
-    "vm stop",
-    "flame svg",
-    "flame export",
-    "trace plot",
-    "prefetch replay",
-    "prefetch daemon",
-    "prefetch forget",
-];
+const WITHOUT_RESULT: &[&str] =
+    &["vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon", "prefetch forget"];
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "report",
@@ -109,6 +101,7 @@ const WITHOUT_TABLE: &[&str] = &[
     "trace attach",
     "trace import",
     "prefetch learn",
+    "prefetch replay",
     "undo",
 ];
 
