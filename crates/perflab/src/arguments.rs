@@ -89,6 +89,7 @@ const WITHOUT_RESULT: &[&str] =
 const WITHOUT_TABLE: &[&str] = &[
     "report",
     "export",
+    "show --output",
     "study check",
     "study new",
     "workload install",
@@ -125,7 +126,11 @@ impl Arguments {
         let mut shown = Arguments::shown();
         let matches = shown.try_get_matches_from_mut(std::env::args_os())?;
         let arguments = Arguments::from_arg_matches(&matches)?;
-        match format_without_effect(&verb_path(&matches), arguments.global.format) {
+        let mut verb = verb_path(&matches);
+        if matches!(arguments.verb, Verb::Show(Show { output: Some(_), .. })) {
+            verb += " --output";
+        }
+        match format_without_effect(&verb, arguments.global.format) {
             Some(message) => Err(shown.error(ErrorKind::ArgumentConflict, message)),
             None => Ok(arguments),
         }

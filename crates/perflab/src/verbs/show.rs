@@ -11,7 +11,7 @@ use perflab_present::table::{Cell, Column, Format, Grid, targets};
 use super::runs::date;
 use crate::arguments;
 use crate::context::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::Exit;
 use crate::sides;
 
 /// Shows one run from the side that was asked for.
@@ -146,11 +146,6 @@ fn said(outcome: &Outcome) -> String {
 }
 
 fn output(context: &Context, run: &RunDir, slot: u32) -> anyhow::Result<()> {
-    if matches!(context.format, Format::Csv | Format::Markdown) {
-        return Err(
-            Usage::new("--output prints a text and no table", "leave --format out, or take json").into()
-        );
-    }
     let mut found: IndexMap<&str, (String, String)> = IndexMap::new();
     for name in ["stdout", "stderr"] {
         if let Some(text) = run.output(Some(slot), name)? {
