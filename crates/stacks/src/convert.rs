@@ -119,6 +119,11 @@ impl Converter {
         self.tasks.forked(processes, threads);
     }
 
+    /// Samples of a process are left out from now on, and those of its children until they exec.
+    pub(crate) fn leave_out(&mut self, pid: i32) {
+        self.tasks.leave_out(pid);
+    }
+
     /// Takes a sample of which only an address in the kernel is known.
     pub fn kernel_sample(&mut self, address: u64) {
         self.sample(RawSample { period: 1, ..RawSample::default() }, &[MARK_KERNEL, address]);
@@ -127,6 +132,9 @@ impl Converter {
     /// Takes a sample; `chain` holds addresses and marks, innermost first.
     pub(crate) fn sample(&mut self, raw: RawSample, chain: &[u64]) {
         let pid = raw.pid.unwrap_or(-1);
+        if self.tasks.is_left_out(pid) {
+            return;
+        }
         let space = self.tasks.space(pid);
         let leaf = self.stack(pid, &space, chain);
         let comm = self.comm(raw.tid);

@@ -44,6 +44,9 @@ pub struct Recording {
     pub lost: u64,
     /// The processes when recording began.
     pub processes: Vec<Process>,
+    /// The process whose children are recorded, and not itself: its samples are left out, and those of its children before
+    /// their exec.
+    pub recorder: Option<i32>,
 }
 
 /// The converter of live recordings; keeps its names from one to the next.
@@ -78,6 +81,7 @@ impl Live {
         };
         self.converter.forget_processes();
         recording.processes.iter().for_each(|process| self.tell(process));
+        recording.recorder.into_iter().for_each(|pid| self.converter.leave_out(pid));
         if let Ok((attr, _)) = PerfEventAttr::parse::<_, NativeEndian>(recording.attributes.as_slice()) {
             let event = Asked { attributes: &attr, read_format: 0, ids: &[], is_wanted: true };
             if let Ok(shapes) = Shapes::of(&[event], endianness()) {

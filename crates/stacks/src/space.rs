@@ -3,7 +3,7 @@
 //! A forked process shares its parent's address space until either maps something, so that the stacks of
 //! hundreds of workers are looked up once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use perflab_model::profile::CommId;
@@ -74,6 +74,8 @@ pub(crate) struct Tasks {
     names: HashMap<i32, CommId>,
     nothing: Rc<Space>,
     made: u32,
+    /// processes that are not looked at
+    left_out: HashSet<i32>,
 }
 
 impl Tasks {
@@ -81,6 +83,16 @@ impl Tasks {
     pub(crate) fn forget(&mut self) {
         self.spaces.clear();
         self.names.clear();
+        self.left_out.clear();
+    }
+
+    /// A process is not looked at, nor are its children until they exec.
+    pub(crate) fn leave_out(&mut self, pid: i32) {
+        self.left_out.insert(pid);
+    }
+
+    pub(crate) fn is_left_out(&self, pid: i32) -> bool {
+        self.left_out.contains(&pid)
     }
 
     /// What a process sees; nothing where no record told.
@@ -106,6 +118,7 @@ impl Tasks {
     pub(crate) fn named(&mut self, pid: i32, tid: i32, name: CommId, is_exec: bool) {
         self.names.insert(tid, name);
         if is_exec {
+            self.left_out.remove(&pid);
             self.spaces.remove(&pid);
         }
     }
@@ -114,6 +127,12 @@ impl Tasks {
         if parent != pid {
             let space = self.space(parent);
             self.spaces.insert(pid, space);
+            if self.is_left_out(parent) {
+                self.left_out.insert(pid);
+            } else {
+                // The number may have been another's.
+                self.left_out.remove(&pid);
+            }
         }
         let name = self.names.get(&parent_thread).or_else(|| self.names.get(&parent)).copied();
         self.names.extend(name.map(|name| (tid, name)));

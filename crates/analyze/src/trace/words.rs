@@ -35,6 +35,20 @@ pub fn sentences(report: &Report) -> Vec<String> {
     all
 }
 
+/// What outliers are beyond: the limit, or they are among the longest of all.
+fn beyond(report: &Report) -> String {
+    let below = report.outliers.iter().filter(|outlier| outlier.time <= report.limit).count();
+    match below {
+        0 => format!("above {}", time(report.limit)),
+        below => format!(
+            "{} above {}, {} among the longest below that;",
+            count(report.outlier_count - below),
+            time(report.limit),
+            count(below)
+        ),
+    }
+}
+
 fn overview(report: &Report) -> String {
     let clock = match report.clock {
         Clock::OnCpu => "on the CPU",
@@ -48,14 +62,14 @@ fn overview(report: &Report) -> String {
     let shown = [judged("p50", p50), judged("p99", p99), judged("p99.9", p999)];
     let shown: String = shown.into_iter().flatten().map(|one| one + ", ").collect();
     format!(
-        "{} operations `{}` took {} {clock}: {shown}the longest {}. {} outliers (above {} and ten times \
+        "{} operations `{}` took {} {clock}: {shown}the longest {}. {} outliers ({} and ten times \
          the spread around them) took {} of that time.",
         count(report.operations),
         report.operation,
         time(report.time),
         time(report.longest),
         count(report.outlier_count),
-        time(report.limit),
+        beyond(report),
         percent(report.outlier_time),
     )
 }
@@ -161,7 +175,13 @@ fn modes(report: &Report) -> Vec<String> {
                 format!("{} ({}, {})", time(mode.time), count(mode.count), percent(mode.share))
             })
             .collect();
-        format!("`{name}` is {} mechanisms by its time: {}.", parts.len(), parts.join(", "))
+        let told: usize = report.modes.iter().filter(|mode| mode.cause == name).map(|mode| mode.count).sum();
+        let rest = report.cause(name).map_or(0, |cause| cause.operations.saturating_sub(told));
+        let rest = match rest {
+            0 => String::new(),
+            rest => format!("; {} times it took no time that the clock can tell", count(rest)),
+        };
+        format!("`{name}` is {} mechanisms by its time: {}{rest}.", parts.len(), parts.join(", "))
     };
     names.into_iter().map(said).collect()
 }

@@ -136,6 +136,7 @@ impl Recorder {
         let recording = Recording {
             attributes: bytes(&attr),
             processes: processes::processes(root, only),
+            recorder: only.filter(|_| scope == Scope::Children),
             ..Recording::default()
         };
         let stop = Arc::new(AtomicBool::new(false));

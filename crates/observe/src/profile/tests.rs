@@ -8,6 +8,11 @@ use perflab_stacks::Live;
 use super::*;
 use crate::Root;
 
+/// This very process.
+fn own() -> Scope {
+    Scope::Process(std::process::id().try_into().unwrap())
+}
+
 /// Enters the kernel over and over for a while.
 fn busy() {
     let begun = Instant::now();
@@ -19,7 +24,7 @@ fn busy() {
 #[test]
 fn own_work_is_seen_with_its_time_in_the_kernel() {
     let root = Root::host();
-    let chosen = match check(&root, Scope::Children, 999) {
+    let chosen = match check(&root, own(), 999) {
         Ok(chosen) => chosen,
         Err(error) => {
             assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
@@ -27,7 +32,7 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
             return;
         }
     };
-    let recorder = Recorder::start(&root, Scope::Children, 999).unwrap();
+    let recorder = Recorder::start(&root, own(), 999).unwrap();
     assert_eq!(recorder.event(), chosen);
     busy();
     let (recording, cost) = recorder.stop().unwrap();
@@ -47,15 +52,36 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
 }
 
 #[test]
+fn who_records_is_not_among_its_children() {
+    let root = Root::host();
+    if let Err(error) = check(&root, Scope::Children, 999) {
+        assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
+        eprintln!("SKIP who_records_is_not_among_its_children: {error}");
+        return;
+    }
+    let recorder = Recorder::start(&root, Scope::Children, 999).unwrap();
+    busy();
+    let busy_child = "timeout 0.3 sh -c 'while :; do :; done'";
+    std::process::Command::new("sh").args(["-c", busy_child]).status().unwrap();
+    busy();
+    let (recording, _) = recorder.stop().unwrap();
+    let (batch, _) = Live::new(&[]).unwrap().take(&recording, 0);
+    assert!(batch.samples.len() > 20, "{}", batch.samples.len());
+    let comms: std::collections::BTreeSet<&str> =
+        batch.samples.iter().map(|one| batch.comms[one.comm.0 as usize].as_str()).collect();
+    assert!(comms.iter().all(|comm| ["sh", "timeout"].contains(comm)), "{comms:?}");
+}
+
+#[test]
 fn what_there_is_no_room_for_is_counted() {
     let root = Root::host();
-    if let Err(error) = check(&root, Scope::Children, 4999) {
+    if let Err(error) = check(&root, own(), 4999) {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
         eprintln!("SKIP what_there_is_no_room_for: {error}");
         return;
     }
     const ROOM: usize = 10_000;
-    let recorder = Recorder::start_within(&root, Scope::Children, 4999, ROOM).unwrap();
+    let recorder = Recorder::start_within(&root, own(), 4999, ROOM).unwrap();
     busy();
     busy();
     let (recording, _) = recorder.stop().unwrap();

@@ -1,7 +1,5 @@
 //! `perflab guard`
 
-use std::collections::BTreeSet;
-
 use perflab_analyze::history::FEWEST;
 use perflab_analyze::{History, guard, history};
 use perflab_present::history::guard_grid;
@@ -47,10 +45,13 @@ pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit>
 
 /// Why a history has nothing to hold the newest run against, and what to do.
 fn unjudged(found: &History, of: &arguments::Of) -> String {
-    let studies = found.runs.iter().map(|run| &run.study).collect::<BTreeSet<_>>().len();
-    let several = studies > 1 && of.study.is_none();
-    match several {
-        true => "it is of another study than those before; choose one with --study".into(),
-        false => format!("no metric that decides has {FEWEST} earlier runs of the same case"),
-    }
+    let studies: Vec<&str> = found.runs.iter().map(|run| run.study.as_str()).collect();
+    let (newest, before) = studies.split_last().map_or(("", &[][..]), |(newest, before)| (*newest, before));
+    let same = before.iter().filter(|study| **study == newest).count();
+    let others = if same < before.len() && of.study.is_none() {
+        format!("; {same} of the {} runs before it are of its study", before.len())
+    } else {
+        String::new()
+    };
+    format!("no metric that decides has {FEWEST} earlier runs of the same case{others}")
 }

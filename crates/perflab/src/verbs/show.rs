@@ -108,6 +108,10 @@ fn begun(manifest: &Manifest) -> jiff::Timestamp {
 /// What perflab itself cost, in a line.
 pub fn own_cost(manifest: &Manifest) -> String {
     let own = &manifest.overhead;
+    // Told when a run ends; no run takes no time.
+    if own.wall == Nanos(0) {
+        return "perflab's own cost: not known (it is told when a run of perflab's ends)".into();
+    }
     let share = 100.0 * own.cpu.seconds() / own.wall.seconds().max(1e-9);
     format!(
         "perflab's own cost: {} of CPU ({share:.2} % of one), {} for monitors; {} ticks, {} late, {} lost",

@@ -70,10 +70,9 @@ fn answers(side: &Side) -> anyhow::Result<Vec<String>> {
         let all = record.samples.iter().filter(|sample| sample.metric == WALL);
         all.map(|sample| sample.value).collect::<Vec<_>>()
     };
-    let mut walls: Vec<f64> = side.runs.iter().flat_map(walls).collect();
-    walls.sort_by(f64::total_cmp);
-    let middle = walls.get(walls.len() / 2).map(|wall| {
-        format!("it takes {} until it is there (the middle one of {} starts)", seconds(*wall), walls.len())
+    let walls: Vec<f64> = side.runs.iter().flat_map(walls).collect();
+    let middle = perflab_stats::median(&walls).ok().map(|wall| {
+        format!("it takes {} until it is there (the median of {} starts)", seconds(wall), walls.len())
     });
     Ok(middle.into_iter().collect())
 }

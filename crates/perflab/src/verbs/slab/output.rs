@@ -52,6 +52,16 @@ pub fn plot(
 }
 
 /// What became of the rows, on stderr: none is lost silently.
+/// Says where a table for people has fewer rows than there are.
+pub fn say_rows(context: &Context, shown: Option<usize>, all: usize) {
+    if let Some(shown) = shown.filter(|shown| *shown < all) {
+        context.say(format!(
+            "{shown} of {all} points of time, evenly chosen; all of them: --format csv or json"
+        ));
+    }
+}
+
+/// Says how many rows were read, and what became of them.
 pub fn say_counts(context: &Context, counts: &RowCounts) {
     context.say(format!(
         "{} rows read, {} used, {} unusable; {} flagged ({} torn, {} approximate, {} malformed), {} without slabs",

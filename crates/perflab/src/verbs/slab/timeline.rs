@@ -28,6 +28,7 @@ pub fn timeline(context: &Context, wanted: &Timeline) -> anyhow::Result<Exit> {
     let result = slab::timeline(&recording, wanted.cache.as_deref())?;
     let most = matches!(context.format, Format::Table | Format::Markdown).then_some(ROWS);
     output::print(context, &result, || present::timeline_grid(&result, most))?;
+    output::say_rows(context, most, result.points.len());
     output::plot(context, wanted.plot.as_ref(), || {
         match (wanted.picture.unwrap_or_default(), &wanted.cache) {
             (Picture::Bytes, None) => present::stack_figure(&slab::stack(&recording, LAYERS)),
