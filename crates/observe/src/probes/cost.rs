@@ -134,7 +134,16 @@ impl CostMeter {
     /// # Errors
     /// [`ProbeError`] with what to change.
     pub fn new(root: &Root) -> Result<Self, ProbeError> {
-        let code = Code::copied().unwrap_or_else(|| Code::own(root));
+        Self::on(root, Code::copied().unwrap_or_else(|| Code::own(root)))
+    }
+
+    /// The same where memory may not be executed that was written.
+    #[cfg(test)]
+    pub(super) fn on_own_code(root: &Root) -> Result<Self, ProbeError> {
+        Self::on(root, Code::own(root))
+    }
+
+    fn on(root: &Root, code: Code) -> Result<Self, ProbeError> {
         let place = |at: usize| ProbedPlace {
             path: code.path.clone(),
             sites: vec![Site { offset: code.offset + at as u64, semaphore: None, stepped: true }],

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::note::Note;
 use super::order::Order;
 use super::record::{Besides, Seen, What, read};
-use super::{Attached, ProbeError, ProbedPlace, Program};
+use super::{Attached, CostMeter, ProbeError, ProbedPlace, Program};
 use crate::Root;
 
 fn description(words: [u64; 3], texts: &[u8]) -> Vec<u8> {
@@ -190,9 +190,12 @@ fn every_call_of_every_thread_is_seen_with_its_return() {
 #[test]
 fn an_event_has_a_price_however_often_it_is_asked_for() {
     let name = "an_event_has_a_price_however_often_it_is_asked_for";
-    let Some(mut meter) = allowed(name, super::CostMeter::new(&Root::host())) else { return };
-    for rounds in [super::CostMeter::SURE, super::CostMeter::GLANCE] {
-        let cost = meter.measure(rounds);
+    let root = Root::host();
+    let meters = [CostMeter::new, CostMeter::on_own_code].map(|new| allowed(name, new(&root)));
+    let [Some(mut copied), Some(mut own)] = meters else { return };
+    for cost in
+        [copied.measure(CostMeter::SURE), copied.measure(CostMeter::GLANCE), own.measure(CostMeter::SURE)]
+    {
         // Each is told, so each is between its begin and its end.
         let all = [cost.emulated, cost.stepped, cost.returned, cost.between];
         assert!(all.into_iter().all(|cost| cost > 0.0), "{cost:?}");
