@@ -147,7 +147,7 @@ pub enum MachineError {
         reason: String,
     },
     /// The user asked to stop.
-    #[error("stopped while guest {name} booted")]
+    #[error("guest {name} was stopped")]
     Stopped {
         /// the guest
         name: String,

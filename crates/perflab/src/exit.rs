@@ -69,7 +69,8 @@ pub fn of(error: &anyhow::Error) -> Exit {
     if error.is::<Problems>() || error.is::<Usage>() || usage_of_a_room(error) {
         return Exit::Usage;
     }
-    if error.is::<NeverStarted>() {
+    let is_stopped = matches!(error.downcast_ref(), Some(MachineError::Stopped { .. }));
+    if is_stopped || error.is::<NeverStarted>() {
         return Exit::WorkloadFailed;
     }
     match error.downcast_ref::<ConductError>() {

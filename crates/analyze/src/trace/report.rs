@@ -235,6 +235,12 @@ impl Report {
         self.probe_cost.as_ref().is_none_or(|cost| cost.judged_above == 0 || time > cost.judged_above)
     }
 
+    /// Whether the time of a cause is its own and not its probes'.
+    pub fn is_cause_judged(&self, name: &str) -> bool {
+        let spans = self.probe_cost.iter().flat_map(|cost| &cost.spans);
+        !spans.into_iter().any(|span| span.name == name && !span.judged)
+    }
+
     /// Row in the trace and nanoseconds of every operation that was looked at.
     pub fn dots(&self) -> impl ExactSizeIterator<Item = (u32, i64)> + '_ {
         self.rows.iter().copied().zip(self.times.iter().copied())

@@ -211,6 +211,7 @@ fn what_costs_more_than_it_takes_is_judged_above_ten_times_its_cost_only() {
     assert_eq!((told.spans[0].cost, told.spans[0].judged), (5_000, false));
     let allocate = report.cause("allocate").unwrap();
     assert_eq!((report.outlier_count, allocate.share.outliers, allocate.operations), (3, 3, 25_000));
+    assert!(!report.is_cause_judged("allocate") && report.is_cause_judged("page fault"));
     assert!(report.modes.is_empty() && !report.is_judged(report.quantiles[0]), "{:?}", report.modes);
     assert!(!sentences(&report)[0].contains("p50"), "{:?}", sentences(&report));
     // Operations inside are dear, too.

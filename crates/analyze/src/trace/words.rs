@@ -61,16 +61,23 @@ fn overview(report: &Report) -> String {
     let [p50, p99, p999, _] = report.quantiles;
     let shown = [judged("p50", p50), judged("p99", p99), judged("p99.9", p999)];
     let shown: String = shown.into_iter().flatten().map(|one| one + ", ").collect();
+    // Where probes cost more than operations take, what is left of the sum is chance.
+    let is_sum_judged = report.probe_cost.as_ref().is_none_or(|cost| cost.middle_judged);
+    let (sum, of_sum) = match is_sum_judged {
+        true => (
+            format!("took {} ", time(report.time)),
+            format!(" took {} of that time", percent(report.outlier_time)),
+        ),
+        false => ("were timed ".into(), String::new()),
+    };
     format!(
-        "{} operations `{}` took {} {clock}: {shown}the longest {}. {} outliers ({} and ten times \
-         the spread around them) took {} of that time.",
+        "{} operations `{}` {sum}{clock}: {shown}the longest {}. {} outliers ({} and ten times the spread around \
+         them){of_sum}.",
         count(report.operations),
         report.operation,
-        time(report.time),
         time(report.longest),
         count(report.outlier_count),
         beyond(report),
-        percent(report.outlier_time),
     )
 }
 

@@ -102,10 +102,10 @@ fn boot_one(context: &Context, wanted: &Boot) -> anyhow::Result<ExitCode> {
     let begun = std::time::Instant::now();
     let guest = match boot(&machine, &around) {
         Ok(guest) => guest,
+        // QEMU may hear ^C first, which is no crash.
+        Err(_) if stop.asked() => return Err(MachineError::Stopped { name: machine.name }.into()),
         Err(error) => {
-            if !stop.asked() {
-                logs.keep(context);
-            }
+            logs.keep(context);
             return Err(error.into());
         }
     };

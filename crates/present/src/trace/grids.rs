@@ -31,7 +31,7 @@ pub fn causes_grid(report: &Report) -> Grid {
     ];
     let mut grid = Grid::new(std::iter::once(Column::left("cause")).chain(numbers.map(Column::right)));
     for cause in &report.causes {
-        grid.add(cause_cells(cause, report.is_judged(report.quantiles[2])));
+        grid.add(cause_cells(report, cause));
     }
     for (name, share) in [("mixed", &report.mixed), ("unexplained", &report.unexplained)] {
         grid.add(rest_cells(name, share));
@@ -39,12 +39,15 @@ pub fn causes_grid(report: &Report) -> Grid {
     grid
 }
 
-fn cause_cells(cause: &CauseRow, judged: bool) -> [Cell; 12] {
+/// What is not judged has no figure.
+fn cause_cells(report: &Report, cause: &CauseRow) -> [Cell; 12] {
+    let is_judged = report.is_cause_judged(&cause.name);
+    let own = |ns| if is_judged { time(ns) } else { Cell::missing() };
     [
         cause.name.as_str().into(),
         cause.operations.into(),
-        time(cause.time),
-        time(cause.longest),
+        own(cause.time),
+        own(cause.longest),
         cause.share.outliers.into(),
         percent(cause.share.coverage),
         percent(cause.share.excess),
@@ -52,7 +55,7 @@ fn cause_cells(cause: &CauseRow, judged: bool) -> [Cell; 12] {
         percent(cause.recall),
         Cell::shown(format!("{:.1}", cause.lift), cause.lift),
         cause.rank_correlation.map(|rho| Cell::shown(format!("{rho:.2}"), rho)).into(),
-        if judged { time(cause.without[2]) } else { Cell::missing() },
+        if report.is_judged(report.quantiles[2]) { time(cause.without[2]) } else { Cell::missing() },
     ]
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::bail;
 use perflab_conduct::Stop;
 use perflab_conduct::init::{Control, Said, Told};
-use perflab_conduct::machine::Guest;
 use perflab_conduct::machine::boot::words;
 use perflab_conduct::machine::console::find_panic_in;
+use perflab_conduct::machine::{Guest, MachineError};
 
 /// Passes everything through until the command has ended.
 pub fn pass_through(guest: &Guest, stop: &Stop) -> anyhow::Result<ExitCode> {
@@ -32,7 +32,7 @@ pub fn pass_through(guest: &Guest, stop: &Stop) -> anyhow::Result<ExitCode> {
             Some(Said::Killed(signal)) => return Ok(ExitCode::from(128_u8.wrapping_add(signal as u8))),
             Some(Said::Failed(reason)) => bail!("guest {}: {reason}", guest.name()),
             Some(Said::Ready) => {}
-            None if stop.asked() => bail!("guest {} was stopped", guest.name()),
+            None if stop.asked() => return Err(MachineError::Stopped { name: guest.name().into() }.into()),
             None => {
                 let how = find_panic_in(guest.console())
                     .map_or_else(String::new, |line| format!(": its kernel panicked: {line}"));
