@@ -128,6 +128,11 @@ impl Cache {
         for (file, name) in files.iter_mut().zip(ATTRIBUTES) {
             *file = Attribute::new(place.path.join(name), keep).map_err(|source| refused(name, source))?;
         }
+        // The kernel keeps a page for each open file from its first reading on: it has them before anything is recorded, so
+        // that they are not taken for growth.
+        for file in files.iter().filter(|file| matches!(file, Attribute::Open(_))) {
+            file.read(|_| ());
+        }
         let name = "objs_per_slab";
         let per_slab = said(place.path.join(name)).map_err(|source| refused(name, source))?;
         let per_slab = per_slab.and_then(|text| text.parse().ok());

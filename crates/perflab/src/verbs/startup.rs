@@ -4,6 +4,8 @@ mod ahead;
 mod once;
 mod subject;
 
+pub use subject::never_cold;
+
 use clap::ValueEnum;
 use perflab_analyze::startup::Application;
 use perflab_analyze::{Comparison, Row, Scale, Side, Verdict};

@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::exit::Usage;
 use crate::quantities;
 use crate::signals::listening;
+use crate::verbs::startup::never_cold;
 
 /// How often a program without tracing is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
@@ -104,6 +105,9 @@ fn learn_once(context: &Context, wanted: &Learn, limit: Nanos, stop: &AtomicBool
     }
     if recording.told.lost > 0 {
         context.say(format!("warning: {} events were lost: the trace lacks pages", recording.told.lost));
+    }
+    if let Some(never_cold) = never_cold(&recording).filter(|_| wanted.cold) {
+        context.say(format!("{never_cold}: who maps it meanwhile keeps it out of the trace"));
     }
     Ok((child, perflab_prefetch::learn(&recording)))
 }

@@ -92,7 +92,7 @@ impl Subject {
             Bytes(learnt.pages() * PAGE),
             learnt.files.len(),
             Bytes(learnt.metadata() * PAGE),
-            never_cold(&recording),
+            never_cold(&recording).unwrap_or_else(|| "nothing that it needed had stayed in memory".into()),
         ));
         store.add(&self.trace, learnt)?;
         Ok(())
@@ -100,7 +100,7 @@ impl Subject {
 }
 
 /// What a cold start needed and did not read: others keep it in memory, mapped, and no dropping of caches changes that.
-fn never_cold(recording: &IoRecording) -> String {
+pub fn never_cold(recording: &IoRecording) -> Option<String> {
     let files = by_file(recording).into_iter().filter(|file| file.class == FileClass::File);
     let warm = files.map(|file| {
         let (used, read) = (file.used.pages(), file.used.intersection(&file.added).pages());
@@ -108,12 +108,10 @@ fn never_cold(recording: &IoRecording) -> String {
     });
     let warm: Vec<(u64, String)> = warm.filter(|(bytes, _)| *bytes > 0).collect();
     let sum = warm.iter().map(|(bytes, _)| bytes).sum();
-    match warm.iter().max() {
-        Some((most, name)) => format!(
-            "{} more that it needed cannot be made cold, most of it ({}) of {name}",
-            Bytes(sum),
-            Bytes(*most)
-        ),
-        None => "nothing that it needed had stayed in memory".into(),
-    }
+    let (most, name) = warm.iter().max()?;
+    Some(format!(
+        "{} more that it needed cannot be made cold, most of it ({}) of {name}",
+        Bytes(sum),
+        Bytes(*most)
+    ))
 }
