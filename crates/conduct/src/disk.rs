@@ -4,11 +4,16 @@
 //! mount go at the next start. A partition is formatted only where `--apply` allows it.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use perflab_model::expression::Scope;
+use perflab_model::io::Device;
 use perflab_model::study::{Disk, DiskKind, DiskModel, FactorKind, Study};
 use perflab_model::{Bytes, Case, Value};
+use perflab_observe::io::Mounts;
+use perflab_observe::io::mounts::unescaped;
+use rustix::fs::{major, minor};
 
 use crate::emulated::{Emulated, begin, switch_of};
 use crate::settings::{Undo, UndoJournal, command};
@@ -123,6 +128,9 @@ pub fn prepare(
 }
 
 fn folder(base: &Path, id: &str, journal: &mut UndoJournal) -> Result<PathBuf, ConductError> {
+    // Whoever undoes it may be elsewhere, and mounts are told by where they really are.
+    let base =
+        fs::canonicalize(base).map_err(|source| ConductError::Scratch { path: base.into(), source })?;
     let path = base.join(format!("perflab-{id}"));
     journal.promise(Undo::Remove { path: path.clone() })?;
     fs::create_dir(&path).map_err(|source| ConductError::Scratch { path: path.clone(), source })?;
@@ -214,12 +222,20 @@ fn bytes(value: &Value, scope: &Scope) -> Option<u64> {
     value.number().filter(|number| *number > 0.0).map(|number| number as u64)
 }
 
+/// Whether the disk is mounted or swapped to, by whatever name it is called.
 fn is_in_use(device: &str) -> bool {
-    let used = |list: &str| {
-        let text = fs::read_to_string(list).unwrap_or_default();
-        text.lines().any(|line| line.split_whitespace().next() == Some(device))
-    };
-    used("/proc/self/mounts") || used("/proc/swaps")
+    let Ok(found) = fs::metadata(device) else { return false };
+    let number = |node: &fs::Metadata| node.file_type().is_block_device().then(|| node.rdev());
+    let Some(own) = number(&found) else { return false };
+    let is_it = |name: &Path| fs::metadata(name).ok().and_then(|node| number(&node)) == Some(own);
+    let mounted = Mounts::read().iter().any(|mount| {
+        mount.device == Device::new(major(own), minor(own))
+            || (mount.source.starts_with("/dev/") && is_it(Path::new(&mount.source)))
+    });
+    let swaps = fs::read("/proc/swaps").unwrap_or_default();
+    let mut swaps =
+        swaps.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').next());
+    mounted || swaps.any(|name| name.starts_with(b"/dev/") && is_it(&unescaped(name)))
 }
 
 fn on_path(program: &str) -> bool {

@@ -105,6 +105,20 @@ pub enum ConductError {
         /// why
         source: io::Error,
     },
+    /// What the journal tells is undone already.
+    #[error("{path} cannot note what is put back already: the next start does it once more")]
+    JournalBehind {
+        /// the file
+        path: PathBuf,
+        /// why
+        source: io::Error,
+    },
+    /// A level's command was ended: the run is to stop.
+    #[error("`{command}` was ended: the run was stopped")]
+    Stopped {
+        /// the command line
+        command: String,
+    },
     /// A command that perflab runs for itself (mkfs, mount, a level's apply) failed.
     #[error("`{command}` failed: {reason}")]
     Command {
@@ -158,6 +172,15 @@ pub enum ConductError {
 }
 
 impl ConductError {
+    /// Whether nothing failed but was cut short, as was asked.
+    pub fn is_stop(&self) -> bool {
+        match self {
+            ConductError::Stopped { .. } => true,
+            ConductError::Level { source, .. } => source.is_stop(),
+            _ => false,
+        }
+    }
+
     /// The error with its causes, in one line.
     pub fn with_causes(&self) -> String {
         let mut text = self.to_string();

@@ -26,13 +26,16 @@ impl TemporaryFolder {
     pub fn make(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
         // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
-        let path = std::env::temp_dir().join(format!("perflab-{id}"));
+        let base = std::env::temp_dir();
+        // Whoever removes it may be elsewhere.
+        let base = base.canonicalize().map_err(|source| ConductError::Scratch { path: base, source })?;
+        let path = base.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
         let promise = journal.promise(Undo::Remove { path: path.clone() })?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
             // Not ours: nothing is to be removed.
             journal.settle(promise)?;
-            journal.close();
+            let _ = journal.close();
             return Err(ConductError::Scratch { path, source });
         }
         Ok(TemporaryFolder { path, journal: Some(journal), promise })
@@ -48,7 +51,7 @@ impl TemporaryFolder {
         if let Some(mut journal) = self.journal.take() {
             // A journal that cannot be written any more removes it at the next start: nothing worse.
             let _ = journal.settle(self.promise);
-            journal.close();
+            let _ = journal.close();
         }
         self.path.clone()
     }
@@ -59,7 +62,7 @@ impl Drop for TemporaryFolder {
         if let Some(mut journal) = self.journal.take() {
             // What cannot be removed stays in the journal, and is named at the next start.
             let _ = journal.undo_since(0);
-            journal.close();
+            let _ = journal.close();
         }
     }
 }

@@ -10,6 +10,8 @@ mod knob;
 mod preflight;
 mod process;
 mod recovered;
+mod remove;
+mod setting_file;
 mod setting_value;
 mod shared;
 mod undo;
@@ -21,6 +23,7 @@ pub use knob::{FactorKnob, Knob, knobs};
 pub use preflight::setting_problems;
 pub(crate) use process::command;
 pub use recovered::{Recovered, recover};
+pub(crate) use remove::remove_all;
 pub use undo::Undo;
 
 #[cfg(test)]

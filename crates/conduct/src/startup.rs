@@ -25,6 +25,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use cost::{Cost, DiskReads, disk_of};
 pub use error::StartError;
+pub use group::remove_abandoned_groups;
 pub use held::Held;
 pub use inside::{Inside, InsideError};
 pub use packages::PackagesError;

@@ -96,6 +96,35 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
 }
 
 #[test]
+fn a_mount_goes_whatever_its_path_holds_root() {
+    if !may_mount("a_mount_goes_whatever_its_path_holds_root", "ext4") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    // What the kernel's table of mounts writes in eights; and a way to it through a link.
+    let (strange, link) = (home.path().join("a b\tc\\d\ne"), home.path().join("link"));
+    fs::create_dir(&strange).unwrap();
+    std::os::unix::fs::symlink(&strange, &link).unwrap();
+    let state = home.path().join("state");
+    let permissions = Permissions { scratch: Some(link), ..Permissions::default() };
+    for is_killed in [true, false] {
+        let mut bench = Bench::new(UndoJournal::new(&state, "IMG", "boot"));
+        let (disk, scope) = (image("ext4"), Scope::default());
+        let perflab = Path::new("perflab");
+        disk::prepare(Some(&disk), "IMG", &scope, &permissions, perflab, bench.journal()).unwrap();
+        let failed = if is_killed {
+            drop(bench);
+            recover(&state, "boot").into_iter().flat_map(|run| run.failed).collect()
+        } else {
+            bench.undo().1.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let left: Vec<_> = fs::read_dir(&strange).unwrap().flatten().map(|entry| entry.path()).collect();
+        assert!(failed.is_empty() && left.is_empty(), "{failed:?} {left:?}");
+        assert!(!mounts().contains("/a\\040b"), "{}", mounts());
+    }
+}
+
+#[test]
 fn a_partition_is_never_formatted_without_apply() {
     let disk =
         Disk { kind: DiskKind::Partition, path: Some("/dev/no-such-partition".into()), ..image("ext4") };

@@ -21,12 +21,55 @@ const MOST_LINKS: u32 = 40;
 /// How a folder is opened: nothing but to reach what lies in it.
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Where the journals of settings lie: `$PERFLAB_STATE`, else `$XDG_STATE_HOME/perflab`, else `~/.local/state/perflab`; for root
-/// whose home is not its own, `/var/lib/perflab`.
+/// Root's state, whatever its variables say: what it changes is the machine's, so that each perflab of root's has to find it.
+const OF_ROOT: &str = "/var/lib/perflab";
+
+/// Where the journals of settings lie: `$PERFLAB_STATE`, else for root `/var/lib/perflab`, for others `$XDG_STATE_HOME/perflab`,
+/// else `~/.local/state/perflab`.
 pub fn state() -> PathBuf {
-    variable("PERFLAB_STATE")
-        .or_else(|| believed("XDG_STATE_HOME").map(|base| base.join("perflab")))
-        .unwrap_or_else(|| at_home(".local/state/perflab", "/var/lib/perflab"))
+    if let Some(place) = variable("PERFLAB_STATE") {
+        return place;
+    }
+    if rustix::process::geteuid().is_root() && !in_user_namespace() {
+        return OF_ROOT.into();
+    }
+    by_variables()
+}
+
+/// Where journals of settings may lie that this user's perflabs wrote: [`state`], and unless that was named, the folders of the
+/// user's alone in which others of them would write, with other variables or of an older version.
+pub fn states() -> Vec<PathBuf> {
+    let mut all = vec![state()];
+    if variable("PERFLAB_STATE").is_some() {
+        return all;
+    }
+    let below = [variable("HOME").filter(|home| is_home(home)), home_by_name()];
+    let others = below.into_iter().flatten().map(|home| home.join(OWN_STATE));
+    let nowhere = (!rustix::process::geteuid().is_root()).then(|| homeless().join(OWN_STATE));
+    for place in std::iter::once(by_variables()).chain(others).chain(nowhere) {
+        // What somebody else put there is no more believed than what is not there.
+        if !all.contains(&place) && matches!(open(&place), Ok(Some(_))) {
+            all.push(place);
+        }
+    }
+    all
+}
+
+const OWN_STATE: &str = ".local/state/perflab";
+
+fn by_variables() -> PathBuf {
+    believed("XDG_STATE_HOME").map_or_else(|| at_home(OWN_STATE, OF_ROOT), |base| base.join("perflab"))
+}
+
+/// The home that `/etc/passwd` tells of, where it is this user's.
+fn home_by_name() -> Option<PathBuf> {
+    let user = rustix::process::geteuid().as_raw().to_string();
+    let text = std::fs::read_to_string("/etc/passwd").ok()?;
+    let home = text
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|words| words.get(2).is_some_and(|number| *number == user));
+    home?.get(5).map(PathBuf::from).filter(|home| is_home(home))
 }
 
 /// Where kernels are kept: `$PERFLAB_CACHE`, else `$XDG_CACHE_HOME/perflab`, else `~/.cache/perflab`; for root whose home is not
@@ -54,28 +97,36 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The folder that a variable names, unless we are root and it is somebody else's: `sudo -E` and `su -m` keep variables.
+/// The folder that a variable names, unless we are root and somebody else may change what lies there: `sudo -E` and `su -m` keep
+/// variables.
 fn believed(name: &str) -> Option<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     variable(name).filter(|path| path.is_absolute() && (!is_root || is_roots(path)))
 }
 
+/// Whether a folder, and the way to it, are root's alone: root's own folder in another user's is theirs to replace.
 fn is_roots(path: &Path) -> bool {
-    statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == 0)
+    matches!(open(path), Ok(Some(_)))
+}
+
+fn is_home(path: &Path) -> bool {
+    let user = rustix::process::geteuid();
+    let is_owner = || statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == user.as_raw());
+    path.is_absolute() && if user.is_root() { is_roots(path) } else { is_owner() }
 }
 
 /// `below` the home of the user; for who has no home of its own, `system` for root, and for others a folder under /tmp, which is
 /// taken only while it is theirs alone: `setpriv` and `su` leave another user's `HOME`, and nobody's is not there.
 fn at_home(below: &str, system: &str) -> PathBuf {
-    let user = rustix::process::geteuid();
-    let owned =
-        |path: &PathBuf| statat(CWD, path, AtFlags::empty()).is_ok_and(|found| found.st_uid == user.as_raw());
-    let home = variable("HOME").filter(|path| path.is_absolute()).filter(owned);
-    match home {
+    match variable("HOME").filter(|path| is_home(path)) {
         Some(home) => home.join(below),
-        None if user.is_root() => system.into(),
-        None => Path::new(&format!("/tmp/perflab-{}", user.as_raw())).join(below),
+        None if rustix::process::geteuid().is_root() => system.into(),
+        None => homeless().join(below),
     }
+}
+
+fn homeless() -> PathBuf {
+    format!("/tmp/perflab-{}", rustix::process::geteuid().as_raw()).into()
 }
 
 /// Opens a folder of the user's own; what is missing of its path is made, for this user only.

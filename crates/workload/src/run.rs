@@ -16,7 +16,7 @@ use perflab_model::Nanos;
 
 pub use capture::Captured;
 pub use clock::now;
-pub use descendants::{MARK, end_abandoned, end_predecessors};
+pub use descendants::{MARK, end_abandoned, end_predecessors, end_tree};
 pub use guard::{ExecutionGuard, guard_executions};
 
 use crate::{Invocation, WorkloadError};

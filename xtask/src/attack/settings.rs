@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::processes::{command, kill_survivors, left_files, perflab, random, signal, survivors};
+use super::processes::{command, kill_survivors, left_files, random, signal, survivors};
 use super::{Attack, Counts, Ground};
 use crate::needs;
 
 /// kill -9 of a run that changes settings of every kind.
 pub const ATTACK: Attack = Attack {
     name: "settings",
-    tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, rounded, refused, under a read-only /sys; then `undo`",
-    brief: 36,
+    tries: "kill -9 (of perflab alone, of its group) at random moments of runs that change settings of every kind, two at once, also by other spellings of a file, both of a pair, with other homes; rounded, refused, under a read-only /sys, below a path with a blank; then `undo`",
+    brief: 39,
     full: 300,
     carry_out,
 };
@@ -26,17 +26,23 @@ pub const ATTACK: Attack = Attack {
 struct Scene {
     name: &'static str,
     study: &'static str,
+    /// What every other run of it carries out instead.
+    other: Option<&'static str>,
     /// Files of /proc and /sys that the study changes.
     files: &'static [&'static str],
     /// How many runs of it at once.
     runs: u32,
     /// Whether /sys is read-only for them.
     read_only: bool,
+    /// Whether each run, and who undoes it, finds root's state by itself, with another `HOME` than the one before.
+    homes: bool,
+    /// Whether the folder for temporary files has a name that tables of mounts write in another way.
+    blank: bool,
 }
 
 impl Scene {
     const fn new(name: &'static str, study: &'static str, files: &'static [&'static str]) -> Self {
-        Scene { name, study, files, runs: 1, read_only: false }
+        Scene { name, study, other: None, files, runs: 1, read_only: false, homes: false, blank: false }
     }
 }
 
@@ -52,6 +58,18 @@ const SCENES: &[Scene] = &[
         &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"],
     ),
     Scene { runs: 2, ..Scene::new("two runs at once", SHARED, &[PRESSURE]) },
+    Scene {
+        runs: 2,
+        other: Some(SPELT_OTHERWISE),
+        ..Scene::new("two spellings of one file", SHARED, &[PRESSURE])
+    },
+    Scene {
+        runs: 2,
+        other: Some(COUNTERPART),
+        ..Scene::new("both of a pair", PAIR, &["/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"])
+    },
+    Scene { runs: 2, homes: true, ..Scene::new("two homes of root's", SHARED, &[PRESSURE]) },
+    Scene { blank: true, ..Scene::new("a disk below a path with a blank", DISK, &[PRESSURE]) },
     Scene { runs: 3, ..Scene::new("three runs at once, of every kind", EVERY_KIND, &[PRESSURE, PAGES]) },
     Scene { read_only: true, ..Scene::new("a read-only /sys", EVERY_KIND, &[PRESSURE, PAGES]) },
 ];
@@ -124,6 +142,22 @@ key = "vm.vfs_cache_pressure"
 levels = [131, 77]
 "#;
 
+const SPELT_OTHERWISE: &str = r#"
+[workload.context-switches]
+[factor.pressure]
+kind = "file"
+key = "/proc/self/root/proc/sys/kernel/../vm/vfs_cache_pressure"
+levels = [133, 79]
+"#;
+
+const COUNTERPART: &str = r#"
+[workload.context-switches]
+[factor.dirty]
+kind = "sysctl"
+key = "vm.dirty_ratio"
+levels = [31, 17]
+"#;
+
 /// What all scenes begin with.
 const HEAD: &str = "title = \"attack\"\nrun = { iterations = 2, warmup = 0, order = \"sequential\" }\n";
 
@@ -140,11 +174,12 @@ fn carry_out(ground: &Ground, count: u32) -> Result<Counts> {
 
 /// Runs, killed at a random moment (or not at all, where they are over before), then undone.
 fn attempt(ground: &Ground, scene: &Scene, number: u32) -> Result<Option<String>> {
-    let study = ground.folder.join("study.toml");
-    let text = format!("{HEAD}{}", scene.study);
-    fs::write(&study, text.replace("FOLDER", &ground.folder.display().to_string()))?;
+    for (name, study) in [("study.toml", scene.study), ("other.toml", scene.other.unwrap_or(scene.study))] {
+        let text = format!("{HEAD}{study}").replace("FOLDER", &ground.folder.display().to_string());
+        fs::write(ground.folder.join(name), text)?;
+    }
     let before = State::read(ground, scene)?;
-    let runs = (0..scene.runs).map(|_| start(ground, scene, &study)).collect::<Result<Vec<_>>>()?;
+    let runs = (0..scene.runs).map(|run| start(ground, scene, run)).collect::<Result<Vec<_>>>()?;
     // Perflab alone in every other round of all scenes.
     let group = (number / u32::try_from(SCENES.len())?).is_multiple_of(2);
     let mut killed = Vec::new();
@@ -157,11 +192,15 @@ fn attempt(ground: &Ground, scene: &Scene, number: u32) -> Result<Option<String>
     }
     let left = survivors(ground, "");
     kill_survivors(ground, "");
-    let undo = perflab(ground, &["undo"])?;
+    let undo = arranged(ground, scene, scene.runs, command(ground, &["undo"])).output()?;
     let after = State::read(ground, scene)?;
     let mut differences = before.differences(&after);
     differences.extend((!left.is_empty()).then(|| format!("processes live on: {}", left.concat())));
-    let files = left_files(ground);
+    let mut files = left_files(ground);
+    if scene.blank {
+        let strange = fs::read_dir(strange(ground)).into_iter().flatten().flatten();
+        files.extend(strange.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    }
     differences.extend((!files.is_empty()).then(|| format!("left behind: {}", files.join(", "))));
     let said = String::from_utf8_lossy(&undo.stderr) + String::from_utf8_lossy(&undo.stdout);
     Ok((!differences.is_empty()).then(|| {
@@ -228,12 +267,35 @@ fn runs(ground: &Ground) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn start(ground: &Ground, scene: &Scene, study: &Path) -> Result<Child> {
+fn start(ground: &Ground, scene: &Scene, number: u32) -> Result<Child> {
     let log = File::create(ground.folder.join("run.log"))?;
+    let study = ground.folder.join(if number.is_multiple_of(2) { "study.toml" } else { "other.toml" });
     let own = command(ground, &["run", &study.display().to_string(), "--no-report"]);
+    let own = arranged(ground, scene, number, own);
     let mut run = if scene.read_only { under_read_only_sys(&own) } else { own };
     run.process_group(0).stdout(log.try_clone()?).stderr(log);
     run.spawn().context("cannot start perflab")
+}
+
+/// The command with the variables that the scene gives to the run of this number.
+fn arranged(ground: &Ground, scene: &Scene, number: u32, mut command: Command) -> Command {
+    if scene.homes {
+        command.env_remove("PERFLAB_STATE").env_remove("XDG_STATE_HOME");
+        match number % 2 {
+            0 => command.env("HOME", &ground.folder),
+            _ => command.env_remove("HOME"),
+        };
+    }
+    if scene.blank {
+        // What cannot be made is told by who writes there.
+        let _ = fs::create_dir(strange(ground));
+        command.env("TMPDIR", strange(ground));
+    }
+    command
+}
+
+fn strange(ground: &Ground) -> PathBuf {
+    ground.folder.join("a blank\tand \\")
 }
 
 /// The command among mounts of its own, of which /sys is read-only.

@@ -6,17 +6,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perflab_observe::io::Mounts;
+
 use super::server::SOURCE;
 use crate::settings::{Recovered, Undo};
 
 /// Removes every emulated disk of this machine whose server is gone. Those that are served are left alone.
 pub fn sweep() -> Vec<Recovered> {
-    let mounts = mounts();
+    let mounts = Mounts::read();
     let served = mounts.iter().filter(|mount| mount.source == SOURCE && is_dead(&mount.place));
     served.map(|mount| removed(&mount.place, &mounts)).collect()
 }
 
-fn removed(served: &Path, mounts: &[Mount]) -> Recovered {
+fn removed(served: &Path, mounts: &Mounts) -> Recovered {
     let home = served.parent().unwrap_or(served);
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     let mut found = Recovered::of(name.trim_start_matches("perflab-"));
@@ -25,7 +27,7 @@ fn removed(served: &Path, mounts: &[Mount]) -> Recovered {
 }
 
 /// What was done to have the disk, undone: the latest first.
-fn steps(served: &Path, home: &Path, mounts: &[Mount]) -> Vec<Undo> {
+fn steps(served: &Path, home: &Path, mounts: &Mounts) -> Vec<Undo> {
     let mut steps = Vec::new();
     for (device, file) in loops_over(served) {
         let from_it = mounts.iter().filter(|mount| Path::new(&mount.source) == device);
@@ -47,20 +49,6 @@ fn loops_over(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
         Some((Path::new("/dev").join(device.file_name()), PathBuf::from(file.trim())))
     });
     looped.filter(|(_, file)| file.starts_with(folder)).collect()
-}
-
-struct Mount {
-    source: String,
-    place: PathBuf,
-}
-
-fn mounts() -> Vec<Mount> {
-    let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let fields = text.lines().filter_map(|line| {
-        let mut fields = line.split(' ');
-        Some(Mount { source: fields.next()?.into(), place: fields.next()?.into() })
-    });
-    fields.collect()
 }
 
 fn is_dead(place: &Path) -> bool {

@@ -11,6 +11,7 @@ use perflab_observe::RealTime;
 
 use super::station::Station;
 use super::{io, traces};
+use crate::settings::remove_all;
 use crate::{ConductError, disk, emulated};
 
 /// Runs one slot; its process is started when `begin` returns. `false` where it failed: recorded with its output, and the run goes on.
@@ -74,7 +75,7 @@ fn attempt(
     }
     if let Some(folder) = scratch {
         // What stays goes with the whole scratch directory at the end.
-        let _ = fs::remove_dir_all(folder);
+        let _ = remove_all(&folder);
     }
     Ok((finished?, absence))
 }

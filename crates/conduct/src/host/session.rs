@@ -80,7 +80,10 @@ impl<'a> Session<'a> {
                 break;
             }
             self.enter(&mut phase, slot)?;
-            let good = self.slot(index, slot)?;
+            let good = match self.slot(index, slot) {
+                Err(error) if error.is_stop() => break,
+                worked => worked?,
+            };
             tally.failed += u32::from(!good);
             progress.step();
             self.stream.send(progress.event())?;

@@ -42,7 +42,8 @@ impl<'a> Station<'a> {
         stop: &'a Stop,
         side: Option<Side>,
     ) -> Self {
-        let bench = Bench::new(UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id));
+        let journal = UndoJournal::new(&host.state, &manifest.id, &manifest.boot_id);
+        let bench = Bench::new(journal).ended_by(stop.flag());
         let scope = plan::scope(&manifest.study, &manifest.facts).unwrap_or_default();
         Station {
             host,

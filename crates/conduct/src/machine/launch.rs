@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use perflab_observe::io::Mounts;
 use rustix::fs::{Mode, StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -103,20 +104,21 @@ fn all_read_only() -> io::Result<()> {
     #[expect(deprecated, reason = "only its use with FILES is unsafe")]
     rustix::thread::unshare(rustix::thread::UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let mounts = std::fs::read_to_string("/proc/self/mounts")?;
-    for place in mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(unescaped) {
-        let refused = mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY, c"").err();
+    let mounts = Mounts::read();
+    if mounts.iter().next().is_none() {
+        return Err(io::Error::other("/proc/self/mountinfo cannot be read"));
+    }
+    for place in mounts.iter().map(|mount| &mount.place) {
+        let refused = mount_remount(place, MountFlags::BIND | MountFlags::RDONLY, c"").err();
         // A mount below another one cannot be reached, by nobody: what counts is what is found at its place.
-        let writable = statvfs(&*place).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));
+        let writable = statvfs(place).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY));
         if writable {
             let why = refused.map_or_else(String::new, |errno| format!(": {errno}"));
-            return Err(io::Error::other(format!("{place} cannot be made read-only for the guest{why}")));
+            return Err(io::Error::other(format!(
+                "{} cannot be made read-only for the guest{why}",
+                place.display()
+            )));
         }
     }
     Ok(())
-}
-
-/// /proc/self/mounts writes blanks as `\040`.
-fn unescaped(place: &str) -> String {
-    place.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }

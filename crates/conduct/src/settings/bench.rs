@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 
+use super::setting_file::{FileIdentity, counterpart};
 use super::setting_value::{SettingContent, is_same_value};
 use super::{Knob, Undo, UndoJournal, process};
 use crate::ConductError;
@@ -28,8 +31,19 @@ pub struct Bench {
     journal: UndoJournal,
     /// By name: what is in force, and the promise that undoes it.
     inforce: IndexMap<String, InForce>,
-    /// Files that were changed, and what they held before: looked at once more when all is undone.
-    originals: Vec<(PathBuf, String)>,
+    /// Files that were changed: looked at once more when all is undone.
+    originals: Vec<Original>,
+    /// Ends a level's command.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// What a file held before anything was written to it.
+#[derive(Debug)]
+struct Original {
+    identity: FileIdentity,
+    path: PathBuf,
+    value: String,
+    promise: u32,
 }
 
 #[derive(Debug)]
@@ -39,18 +53,15 @@ struct InForce {
     promise: u32,
 }
 
-/// Files of which writing one zeroes the other: where one reads 0, the other says what is in force, and 0 itself cannot be
-/// written back.
-const COUNTERPARTS: [(&str, &str); 3] = [
-    ("vm/dirty_bytes", "vm/dirty_ratio"),
-    ("vm/dirty_background_bytes", "vm/dirty_background_ratio"),
-    ("vm/overcommit_kbytes", "vm/overcommit_ratio"),
-];
-
 impl Bench {
     /// A bench on which nothing is changed yet.
     pub fn new(journal: UndoJournal) -> Self {
-        Bench { journal, inforce: IndexMap::new(), originals: Vec::new() }
+        Bench { journal, inforce: IndexMap::new(), originals: Vec::new(), stop: None }
+    }
+
+    /// Has a level's command that brings it into force ended by `stop`.
+    pub fn ended_by(self, stop: Arc<AtomicBool>) -> Self {
+        Bench { stop: Some(stop), ..self }
     }
 
     /// The journal, for promises of others (mounts, scratch folders).
@@ -121,11 +132,23 @@ impl Bench {
         Ok(())
     }
 
+    /// What a file held before the first of all changes is promised, and kept: what it holds now may be another factor's value.
     fn promise_original(&mut self, path: &Path, now: &str) -> Result<u32, ConductError> {
-        let before = self.journal.held(path).map_or_else(|| now.to_owned(), |held| held.value);
-        self.originals.retain(|(known, _)| known != path);
-        self.originals.push((path.into(), before.clone()));
-        self.journal.promise(Undo::Write { path: path.into(), value: before })
+        let identity = FileIdentity::of(path);
+        let known = self.originals.iter().position(|original| original.identity == identity);
+        let before = match known.and_then(|known| self.originals.get(known)) {
+            Some(original) if self.journal.pending().any(|(number, _)| number == original.promise) => {
+                return Ok(original.promise);
+            }
+            Some(original) => original.value.clone(),
+            None => self.journal.held(path).map_or_else(|| now.to_owned(), |held| held.value),
+        };
+        let promise = self.journal.promise(Undo::Write { path: path.into(), value: before.clone() })?;
+        match known.and_then(|known| self.originals.get_mut(known)) {
+            Some(original) => original.promise = promise,
+            None => self.originals.push(Original { identity, path: path.into(), value: before, promise }),
+        }
+        Ok(promise)
     }
 
     /// What could not be changed, and is what it was before *any* of our changes, needs no undoing.
@@ -139,7 +162,7 @@ impl Bench {
             SettingContent::read(path).is_ok_and(|now| is_same_value(&now.value, original))
         };
         if original.as_ref().is_some_and(is_original) && self.journal.settle(promise).is_ok() {
-            self.inforce.shift_remove(name);
+            self.inforce.retain(|_, held| held.promise != promise);
         }
     }
 
@@ -162,7 +185,7 @@ impl Bench {
         if !apply.is_empty() {
             let promise = self.journal.promise(Undo::Run { factor: factor.into(), argv: undo.to_vec() })?;
             self.inforce.insert(factor.into(), InForce { value: level.into(), promise });
-            process::command(apply)?;
+            process::level_command(apply, self.stop.as_deref())?;
         }
         Ok(Some(Change { setting: factor.into(), from, to: level.into(), asked: None }))
     }
@@ -179,10 +202,10 @@ impl Bench {
                 Err(error) => failed.push(error),
             }
         }
-        for (path, original) in std::mem::take(&mut self.originals) {
-            failed.extend(self.look_again(&path, original).err());
+        for Original { path, value, .. } in std::mem::take(&mut self.originals) {
+            failed.extend(self.look_again(&path, value).err());
         }
-        self.journal.close();
+        failed.extend(self.journal.close().err());
         (undone, failed)
     }
 
@@ -218,11 +241,7 @@ fn write_and_read_back(path: &Path, before: &str, value: &str) -> Result<String,
 
 /// The other file of a pair and what it holds, where it, and not `path`, is in force.
 fn counterpart_in_force(path: &Path, now: &str) -> Result<Option<(PathBuf, String)>, ConductError> {
-    let other = COUNTERPARTS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).find_map(|(own, other)| {
-        let root = path.to_str()?.strip_suffix(own)?;
-        Some(PathBuf::from(format!("{root}{other}")))
-    });
-    let Some(other) = other.filter(|other| is_same_value(now, "0") && other.exists()) else {
+    let Some(other) = counterpart(path).filter(|other| is_same_value(now, "0") && other.exists()) else {
         return Ok(None);
     };
     let value = SettingContent::read(&other)?.value;

@@ -32,6 +32,8 @@ pub struct UndoJournal {
     boot_id: String,
     file: Option<File>,
     pending: Vec<(u32, Undo)>,
+    /// What is undone, and could not be noted: a full disk.
+    unnoted: Vec<u32>,
     next: u32,
 }
 
@@ -39,7 +41,14 @@ impl UndoJournal {
     /// The journal of run `id` under `directory`.
     pub fn new(directory: &Path, id: &str, boot_id: &str) -> Self {
         let path = directory.join(format!("undo-{id}.jsonl"));
-        UndoJournal { path, boot_id: boot_id.into(), file: None, pending: Vec::new(), next: 0 }
+        UndoJournal {
+            path,
+            boot_id: boot_id.into(),
+            file: None,
+            pending: Vec::new(),
+            unnoted: Vec::new(),
+            next: 0,
+        }
     }
 
     /// The journal of a run that was killed, with what is still to be undone; `None` while its run lives.
@@ -56,7 +65,8 @@ impl UndoJournal {
             pending.retain(|(_, undo)| !undo.gone_with_the_boot());
         }
         let next = pending.iter().map(|(number, _)| number + 1).max().unwrap_or_default();
-        Ok(Some(UndoJournal { path: path.into(), boot_id: boot_id.into(), file: Some(file), pending, next }))
+        let (path, boot_id, unnoted) = (path.into(), boot_id.into(), Vec::new());
+        Ok(Some(UndoJournal { path, boot_id, file: Some(file), pending, unnoted, next }))
     }
 
     fn open(&mut self) -> Result<(), ConductError> {
@@ -113,7 +123,12 @@ impl UndoJournal {
         if let Some(undo) = undo.as_ref().filter(|_| !setting.is_some_and(another)) {
             undo.perform()?;
         }
-        self.settle(number)
+        if self.settle(number).is_err() {
+            // It is done nevertheless. Where all is, the journal goes, which a full disk does not prevent.
+            self.pending.retain(|(pending, _)| *pending != number);
+            self.unnoted.push(number);
+        }
+        Ok(())
     }
 
     /// Until it is dropped, no other run makes promises about settings, or keeps them.
@@ -128,21 +143,33 @@ impl UndoJournal {
     }
 
     /// Removes the journal when nothing is pending; otherwise it stays for the next start.
-    pub fn close(self) {
-        if self.pending.is_empty() && self.file.is_some() {
-            // Left over, it would be found empty at the next start and removed then.
-            let _ = fs::remove_file(&self.path);
-        }
+    ///
+    /// # Errors
+    /// It stays, and tells of something that is undone already.
+    pub fn close(mut self) -> Result<(), ConductError> {
+        // Left over, it would be found empty at the next start and removed then.
+        let gone = self.pending.is_empty() && self.file.is_some() && fs::remove_file(&self.path).is_ok();
+        let unnoted = if gone { Vec::new() } else { std::mem::take(&mut self.unnoted) };
+        // What was removed meanwhile may have made room.
+        unnoted.into_iter().try_for_each(|number| self.write(&Line::Undone { number })).map_err(|error| {
+            match error {
+                ConductError::Journal { path, source } => ConductError::JournalBehind { path, source },
+                other => other,
+            }
+        })
     }
 
     fn write(&mut self, line: &Line) -> Result<(), ConductError> {
         let failed = |source| ConductError::Journal { path: self.path.clone(), source };
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        match &mut self.file {
-            Some(file) => file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed),
-            None => Ok(()),
-        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let length = file.metadata().map_err(failed)?.len();
+        file.write_all(&text).and_then(|()| file.sync_data()).map_err(|source| {
+            // Half a line would swallow the next one. To cut it off needs no room.
+            let _ = file.set_len(length);
+            failed(source)
+        })
     }
 }
 
@@ -184,4 +211,64 @@ pub(super) fn read(file: &File) -> (Option<String>, Vec<(u32, Undo)>) {
         }
     }
     (boot, pending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A journal with two changes, whose disk is full from here on.
+    fn on_a_full_disk(home: &Path, setting: &Path) -> UndoJournal {
+        let mut journal = UndoJournal::new(&home.join("state"), "R1", "boot");
+        for path in [setting, Path::new("/proc/version")] {
+            journal.promise(Undo::Write { path: path.into(), value: "60".into() }).unwrap();
+        }
+        journal.file = Some(File::options().write(true).open("/dev/full").unwrap());
+        journal
+    }
+
+    #[test]
+    fn what_is_put_back_is_said_to_be_though_the_journal_cannot_note_it() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = home.path().join("setting");
+        fs::write(&setting, "10").unwrap();
+        let mut journal = on_a_full_disk(home.path(), &setting);
+        journal.undo(0).unwrap();
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "60");
+        assert!(journal.undo(1).is_err());
+        let path = journal.path.clone();
+        // One change is still pending, so the journal stays, and still tells of the other.
+        assert!(matches!(journal.close(), Err(ConductError::JournalBehind { .. })));
+        fs::remove_file(&path).unwrap();
+
+        let mut journal = on_a_full_disk(home.path(), &setting);
+        journal.pending.pop();
+        journal.undo(0).unwrap();
+        journal.close().unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn half_a_line_of_a_full_disk_swallows_no_other_root() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP half_a_line_of_a_full_disk_swallows_no_other_root: mounting needs root");
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let mount = |argv: &[&str]| {
+            let mut command = std::process::Command::new(argv[0]);
+            assert!(command.args(&argv[1..]).arg(home.path()).status().unwrap().success());
+        };
+        mount(&["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs"]);
+        let mut journal = UndoJournal::new(home.path(), "R1", "boot");
+        let undo = |path: &str| Undo::Remove { path: path.into() };
+        let promised = [journal.promise(undo("/no/1")), journal.promise(undo("/no/2"))];
+        let refused = journal.promise(undo(&"long".repeat(2000)));
+        let settled = journal.settle(0);
+        let told = read(&File::open(&journal.path).unwrap());
+        drop(journal);
+        mount(&["umount"]);
+        assert!(promised.iter().all(Result::is_ok) && refused.is_err() && settled.is_ok(), "{settled:?}");
+        assert_eq!(told, (Some("boot".into()), vec![(1, undo("/no/2"))]));
+    }
 }

@@ -11,6 +11,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use super::knob::sysctl_path;
+use super::setting_file::{FileIdentity, counterpart, synonym, without_detours};
 use super::setting_value::{SettingContent, is_same_value, parse_number};
 
 /// Files that are not settings: what is written to them is done at once, and nothing of it can be put back.
@@ -25,19 +26,95 @@ pub fn setting_problems(study: &Study, scope: &Scope, root: &Root) -> Vec<Proble
     let everywhere = study.target.is_empty();
     let here = |factor: &Factor| everywhere || factor.on.unwrap_or(Side::Host) == Side::Host;
     let files = study.factor.iter().filter(|(_, factor)| here(factor));
-    files.flat_map(|(name, factor)| factor_problems(name, factor, scope, root)).collect()
+    let mut found: Vec<Problem> =
+        files.flat_map(|(name, factor)| factor_problems(name, factor, scope, root)).collect();
+    found.extend(conflicts(study, root));
+    found
+}
+
+/// A factor that writes to a file.
+struct FileFactor<'a> {
+    name: &'a str,
+    /// its place in the study
+    key: String,
+    side: Side,
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+impl<'a> FileFactor<'a> {
+    fn new(study: &'a Study, name: &'a str, factor: &'a Factor, root: &Root) -> Option<Self> {
+        let side = if study.target.is_empty() { Side::Host } else { factor.on.unwrap_or(Side::Host) };
+        let path = root.path(&written_file(name, factor)?);
+        let identity = identity(side, &path);
+        Some(FileFactor { name, key: key_of(name, factor), side, path, identity })
+    }
+
+    /// Why there cannot be two factors of these: what one of them changes is the other's.
+    fn conflict(&self, other: &Self) -> Option<String> {
+        if self.side != other.side {
+            return None;
+        }
+        let is_other =
+            |path: Option<PathBuf>| path.is_some_and(|path| identity(self.side, &path) == other.identity);
+        let (one, two) = (self.path.display(), other.path.display());
+        if self.identity == other.identity {
+            return Some(if one.to_string() == two.to_string() {
+                format!("write to one file, {one}")
+            } else {
+                format!("write to one file: {one} is {two}")
+            });
+        }
+        if is_other(counterpart(&self.path)) {
+            return Some(format!("undo each other: writing {two} zeroes {one}, and the other way round"));
+        }
+        is_other(synonym(&self.path)).then(|| format!("write to one value: {one} and {two} are names of it"))
+    }
+}
+
+/// What is in a guest is not looked at from here.
+fn identity(side: Side, path: &Path) -> FileIdentity {
+    match side {
+        Side::Host => FileIdentity::of(path),
+        Side::Guest => FileIdentity::Path(without_detours(path)),
+    }
+}
+
+/// Factors of which one changes what another is about. A case would not have both levels, and what was there before the first
+/// of them could not be told from what the other wrote.
+fn conflicts(study: &Study, root: &Root) -> Vec<Problem> {
+    let all = study.factor.iter().filter_map(|(name, factor)| FileFactor::new(study, name, factor, root));
+    let all: Vec<FileFactor<'_>> = all.collect();
+    let pairs =
+        all.iter().enumerate().flat_map(|(index, two)| all.iter().take(index).map(move |one| (one, two)));
+    let found = pairs.filter_map(|(one, two)| {
+        let message = format!("factors `{}` and `{}` {}", one.name, two.name, one.conflict(two)?);
+        Some(Problem::new(two.key.clone(), message).hint("make one factor of them, or leave one out"))
+    });
+    found.collect()
+}
+
+/// The file that a factor writes to, on the machine that it is of.
+fn written_file(name: &str, factor: &Factor) -> Option<String> {
+    let key = factor.key.as_deref().unwrap_or(name);
+    match factor.kind {
+        FactorKind::Sysctl => Some(sysctl_path(key)),
+        FactorKind::File => Some(key.to_owned()),
+        _ => None,
+    }
+}
+
+fn key_of(name: &str, factor: &Factor) -> String {
+    if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") }
 }
 
 fn factor_problems(name: &str, factor: &Factor, scope: &Scope, root: &Root) -> Vec<Problem> {
     let key = factor.key.as_deref().unwrap_or(name);
-    let bare = match factor.kind {
-        FactorKind::Sysctl => sysctl_path(key),
-        FactorKind::File => key.to_owned(),
-        _ => return Vec::new(),
-    };
-    let place = if factor.key.is_some() { format!("factor.{name}.key") } else { format!("factor.{name}") };
+    let Some(bare) = written_file(name, factor) else { return Vec::new() };
+    let place = key_of(name, factor);
     let path = root.path(&bare);
-    if let Some((_, remedy)) = TRIGGERS.iter().find(|(trigger, _)| *trigger == bare) {
+    let file = FileIdentity::of(&path);
+    if let Some((_, remedy)) = TRIGGERS.iter().find(|(trigger, _)| file.is_also(&path, &root.path(trigger))) {
         let message = format!("factor `{name}`: {bare} is no setting: what it was cannot be put back");
         return vec![Problem::new(place, message).hint(*remedy)];
     }
@@ -152,6 +229,10 @@ mod tests {
         for (path, text) in [
             ("proc/sys/vm/swappiness", "60\n"),
             ("proc/sys/vm/drop_caches", "0\n"),
+            ("proc/sys/vm/dirty_bytes", "0\n"),
+            ("proc/sys/vm/dirty_ratio", "20\n"),
+            ("proc/sys/vm/nr_hugepages", "0\n"),
+            ("proc/sys/vm/nr_hugepages_mempolicy", "0\n"),
             ("proc/sys/net/ipv4/tcp_congestion_control", "cubic\n"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
         ] {
@@ -171,6 +252,37 @@ mod tests {
         let home = home.path().display().to_string();
         let problems = source.problems(found);
         problems.to_string().lines().map(|line| line.replace(&home, "")).collect()
+    }
+
+    /// What is said of two factors on these files.
+    fn said_of_two(one: &str, two: &str) -> Vec<String> {
+        said(&format!("{one}\n[factor.g]\n{two}"))
+    }
+
+    #[test]
+    fn factors_that_change_one_another_are_refused() {
+        let swappiness = "kind = \"sysctl\"\nkey = \"vm.swappiness\"\nlevels = [1, 2]";
+        let file = |path: &str| format!("kind = \"file\"\nkey = \"{path}\"\nlevels = [1, 2]");
+        let sysctl = |key: &str| format!("kind = \"sysctl\"\nkey = \"{key}\"\nlevels = [1, 2]");
+        insta::assert_snapshot!(
+            [
+                said_of_two(swappiness, &file("/proc/sys/vm/swappiness")),
+                said_of_two(swappiness, &file("/proc/sys/net/../vm/swappiness")),
+                said_of_two(&sysctl("vm.dirty_bytes"), &sysctl("vm.dirty_ratio")),
+                said_of_two(&sysctl("vm.nr_hugepages"), &sysctl("vm/nr_hugepages_mempolicy")),
+                said_of_two(swappiness, &sysctl("vm.dirty_ratio")),
+                said(&file("/proc/sys/net/../vm/drop_caches")),
+            ]
+            .concat()
+            .join("\n"),
+            @r#"
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one file, /proc/sys/vm/swappiness; make one factor of them, or leave one out
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one file: /proc/sys/vm/swappiness is /proc/sys/net/../vm/swappiness; make one factor of them, or leave one out
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` undo each other: writing /proc/sys/vm/dirty_ratio zeroes /proc/sys/vm/dirty_bytes, and the other way round; make one factor of them, or leave one out
+        s.toml:9:1: `factor.g.key`: factors `f` and `g` write to one value: /proc/sys/vm/nr_hugepages and /proc/sys/vm/nr_hugepages_mempolicy are names of it; make one factor of them, or leave one out
+        s.toml:5:1: `factor.f.key`: factor `f`: /proc/sys/net/../vm/drop_caches is no setting: what it was cannot be put back; a factor of `kind = "drop-caches"` drops caches before each iteration
+        "#
+        );
     }
 
     #[test]

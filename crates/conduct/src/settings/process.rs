@@ -1,19 +1,137 @@
 //! Commands that perflab runs for itself: a level's apply, mkfs, mount.
 
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use perflab_workload::run::end_tree;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::ConductError;
 
+/// How long a level's apply or undo may take; docs/studies.md says so, too.
+const LIMIT: Duration = Duration::from_secs(600);
+/// How long what is ended may take to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+/// How much of its output is looked at.
+const MOST: u64 = 1 << 20;
+
 /// Runs argv to its end. Standard output comes back; a failure carries the last line of stderr.
 pub(crate) fn command(argv: &[String]) -> Result<String, ConductError> {
+    run(argv, None, None)
+}
+
+/// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set meanwhile.
+pub(super) fn level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
+    run(argv, Some(LIMIT), stop).map(drop)
+}
+
+/// What it says goes to memory, not to a pipe: a daemon that it leaves behind holds that open for as long as it lives, and is
+/// neither waited for nor ended by it.
+fn run(argv: &[String], limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<String, ConductError> {
     let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    let refused = |error: io::Error| failed(error.to_string());
+    let (mut output, mut complaints) = (memory().map_err(refused)?, memory().map_err(refused)?);
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    command.stdout(output.try_clone().map_err(refused)?).stderr(complaints.try_clone().map_err(refused)?);
+    let mut child = command.spawn().map_err(refused)?;
+    drop(command);
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(refused)? {
+            break status;
+        }
+        let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::SeqCst));
+        let late = limit.filter(|limit| begun.elapsed() > *limit);
+        if is_stopped || late.is_some() {
+            end_tree(child.id(), GRACE);
+            let _ = child.wait();
+            return Err(late.filter(|_| !is_stopped).map_or_else(
+                || ConductError::Stopped { command: argv.join(" ") },
+                |limit| {
+                    let limit = perflab_model::Nanos(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+                    failed(format!(
+                        "it went on for more than {limit}, and was ended; what is to stay belongs in the background (`&`)"
+                    ))
+                },
+            ));
+        }
+        // A quick one is not held up, and a slow one is not looked at all the time.
+        std::thread::sleep(
+            (begun.elapsed() / 8).clamp(Duration::from_micros(200), Duration::from_millis(20)),
+        );
+    };
+    judged(status, &mut output, &mut complaints).map_err(failed)
+}
+
+fn judged(status: ExitStatus, output: &mut File, complaints: &mut File) -> Result<String, String> {
+    if status.success() {
+        return Ok(content(output));
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = content(complaints);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    Err(failed(format!("{}: {last}", output.status)))
+    Err(format!("{status}: {last}"))
+}
+
+fn memory() -> io::Result<File> {
+    Ok(File::from(memfd_create("perflab-command", MemfdFlags::CLOEXEC)?))
+}
+
+/// What was written so far, or the end of it.
+fn content(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let begin = io::SeekFrom::Start(length.saturating_sub(MOST));
+    let _ = file.seek(begin).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn a_daemon_that_is_left_behind_is_not_waited_for_and_may_go_on_talking() {
+        let home = tempfile::tempdir().unwrap();
+        let (go, talked) = (home.path().join("go"), home.path().join("talked"));
+        let script = format!(
+            "echo begun; (while [ ! -e {0} ]; do sleep 0.02; done; echo on && : >{1}) &",
+            go.display(),
+            talked.display()
+        );
+        // It goes on only when this has returned.
+        assert_eq!(command(&shell(&script)).unwrap(), "begun\n");
+        std::fs::write(&go, "").unwrap();
+        while !talked.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn what_takes_too_long_or_is_not_wanted_any_more_is_ended_with_its_children() {
+        let home = tempfile::tempdir().unwrap();
+        let lock = home.path().join("lock");
+        let script = format!("(flock 9; exec sleep 600) 9>{} & wait", lock.display());
+        let late = run(&shell(&script), Some(Duration::from_millis(300)), None).unwrap_err().to_string();
+        assert!(late.contains("more than 300"), "{late}");
+        // Whoever held it is gone, with all who inherited it.
+        File::open(&lock).unwrap().lock().unwrap();
+        let stop = AtomicBool::new(true);
+        let stopped = run(&shell("sleep 600"), Some(LIMIT), Some(&stop)).unwrap_err();
+        assert!(matches!(stopped, ConductError::Stopped { .. }), "{stopped:?}");
+    }
+
+    #[test]
+    fn the_last_words_of_a_failure_are_told() {
+        let said = command(&shell("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
+        assert!(said.ends_with("exit status: 3: last"), "{said}");
+    }
 }

@@ -43,7 +43,7 @@ fn recover_one(path: &Path, boot_id: &str) -> Option<Recovered> {
     for (number, undo) in left {
         found.attempt(&undo, || journal.undo(number));
     }
-    journal.close();
+    found.failed.extend(journal.close().err().map(|error| error.with_causes()));
     (!found.undone.is_empty() || !found.failed.is_empty()).then_some(found)
 }
 

@@ -10,6 +10,7 @@ use perflab_observe::own_directories::{self, Access};
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{is_journal, open, read};
+use super::setting_file::FileIdentity;
 use super::undo::Undo;
 
 /// While this is held, no other perflab decides what a setting was, or whether to put it back.
@@ -40,15 +41,16 @@ pub(super) struct Held {
 pub(super) fn held(own: &Path, boot_id: &str, path: &Path) -> Option<Held> {
     let entries = fs::read_dir(own.parent()?).ok()?.flatten().map(|entry| entry.path());
     let others = entries.filter(|journal| journal != own && is_journal(journal));
-    let all = others.filter_map(|journal| held_by(&journal, boot_id, path));
+    let identity = FileIdentity::of(path);
+    let all = others.filter_map(|journal| held_by(&journal, boot_id, path, &identity));
     all.reduce(|one, other| if one.lives { one } else { other })
 }
 
-fn held_by(journal: &Path, boot_id: &str, path: &Path) -> Option<Held> {
+fn held_by(journal: &Path, boot_id: &str, path: &Path, identity: &FileIdentity) -> Option<Held> {
     let file = open(journal, Access::Read).ok()??;
     let (boot, pending) = read(&file);
     let value = pending.into_iter().find_map(|(_, undo)| match undo {
-        Undo::Write { path: file, value } if file == path => Some(value),
+        Undo::Write { path: file, value } if identity.is_also(path, &file) => Some(value),
         _ => None,
     });
     let lives = flock(&file, FlockOperation::NonBlockingLockShared).is_err();

@@ -74,6 +74,27 @@ fn a_setting_of_several_runs_is_put_back_by_the_last_of_them() {
 }
 
 #[test]
+fn a_file_of_two_names_comes_back_to_what_it_was_before_both() {
+    let home = tempfile::tempdir().unwrap();
+    let setting = file(home.path(), "setting", "60\n");
+    fs::create_dir(home.path().join("x")).unwrap();
+    let detour = home.path().join("x/../setting");
+    let mut one = bench(home.path());
+    one.set(&[knob(&setting, "10"), knob(&detour, "20"), knob(&setting, "30")]).unwrap();
+    let (_, failed) = one.undo();
+    assert_eq!((&*fs::read_to_string(&setting).unwrap(), failed.len()), ("60", 0), "{failed:?}");
+
+    let run = |id: &str, path: &Path, value: &str| {
+        let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), id, "boot"));
+        bench.set(&[knob(path, value)]).unwrap();
+        bench
+    };
+    let (first, second) = (run("R1", &setting, "10"), run("R2", &detour, "20"));
+    assert_eq!(first.undo().1.len() + second.undo().1.len(), 0);
+    assert_eq!(fs::read_to_string(&setting).unwrap(), "60", "of two runs, too");
+}
+
+#[test]
 fn what_cannot_be_set_needs_no_undoing() {
     let home = tempfile::tempdir().unwrap();
     let swappiness = file(home.path(), "swappiness", "60");
@@ -223,6 +244,38 @@ fn a_pair_of_which_one_zeroes_the_other_comes_back_whole() {
     assert_eq!(now(), ("268435456\n".into(), "0\n".into()));
     let (_, failed) = bench.undo();
     assert_eq!((now(), failed.len()), (before, 0), "{failed:?}");
+}
+
+#[test]
+fn each_of_a_pair_comes_back_whichever_was_in_force_and_with_both_changed() {
+    let pair = [kernels("vm/dirty_background_bytes"), kernels("vm/dirty_background_ratio")];
+    let [Some((bytes, _)), Some((ratio, before))] = pair else { return };
+    let now = || (fs::read_to_string(&bytes).unwrap(), fs::read_to_string(&ratio).unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let neither = ("0\n".to_owned(), "0\n".to_owned());
+    for original in [&ratio, &bytes] {
+        fs::write(original, if *original == ratio { "10" } else { "100000000" }).unwrap();
+        let was = now();
+        for knobs in [
+            vec![knob(&bytes, "200000000"), knob(&ratio, "9")],
+            vec![knob(&ratio, "9"), knob(&bytes, "200000000")],
+            vec![knob(&ratio, "9")],
+            vec![knob(&bytes, "200000000")],
+        ] {
+            let mut bench = bench(home.path());
+            bench.set(&knobs).unwrap();
+            let (_, failed) = bench.undo();
+            assert_eq!((now(), failed.len()), (was.clone(), 0), "{knobs:?}: {failed:?}");
+        }
+    }
+    fs::write(&ratio, "0").unwrap();
+    assert_eq!(now(), neither);
+    let mut bench = bench(home.path());
+    bench.set(&[knob(&bytes, "200000000")]).unwrap();
+    let (_, failed) = bench.undo();
+    let came_back = now();
+    fs::write(&ratio, before.trim()).unwrap();
+    assert_eq!((came_back, failed.len()), (neither, 0), "the kernel takes no 0 for bytes: {failed:?}");
 }
 
 #[test]

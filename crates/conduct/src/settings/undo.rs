@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use perflab_observe::io::Mounts;
 use serde::{Deserialize, Serialize};
 
 use super::process;
+use super::remove::remove_all;
+use super::setting_file::counterpart;
 use super::setting_value::{SettingContent, is_same_value};
 use crate::ConductError;
 
@@ -61,14 +64,16 @@ impl Undo {
     pub fn perform(&self) -> Result<(), ConductError> {
         match self {
             Undo::Write { path, value } => write_back(path, value),
-            Undo::Run { argv, .. } => process::command(argv).map(drop),
+            Undo::Run { argv, .. } => process::level_command(argv, None),
             Undo::Unmount { path } => unmount(path),
             Undo::Detach { device, file } => detach(device, file),
             Undo::Hurry { switch } => {
                 crate::emulated::hurry(switch);
                 Ok(())
             }
-            Undo::Remove { path } => remove(path),
+            Undo::Remove { path } => {
+                remove_all(path).map_err(|source| ConductError::Scratch { path: path.clone(), source })
+            }
         }
     }
 
@@ -116,13 +121,24 @@ fn write_back(path: &Path, value: &str) -> Result<(), ConductError> {
     }
     let left =
         |source, now| ConductError::NotPutBack { path: path.into(), before: value.into(), now, source };
-    fs::write(path, value).map_err(|source| left(Some(source), now))?;
+    let written = fs::write(path, value);
+    written
+        .or_else(|error| zero_by_counterpart(path, value).ok_or(error))
+        .map_err(|source| left(Some(source), now))?;
     let now = SettingContent::read(path)?.value;
     if is_same_value(&now, value) { Ok(()) } else { Err(left(None, now)) }
 }
 
+/// Of a pair of which neither was in force, the kernel refuses the zero of one: it comes with a change of the other.
+fn zero_by_counterpart(path: &Path, value: &str) -> Option<()> {
+    let other = counterpart(path).filter(|_| is_same_value(value, "0"))?;
+    let before = SettingContent::read(&other).ok()?.value;
+    let detour = if is_same_value(&before, "1") { "2" } else { "1" };
+    fs::write(&other, detour).and_then(|()| fs::write(&other, before)).ok()
+}
+
 fn unmount(path: &Path) -> Result<(), ConductError> {
-    if !is_mounted(path) {
+    if !Mounts::read().are_at(path) {
         return Ok(());
     }
     let argv = ["umount".into(), path.display().to_string()];
@@ -143,21 +159,4 @@ fn detach(device: &Path, file: &Path) -> Result<(), ConductError> {
         return Ok(());
     }
     process::command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
-}
-
-fn is_mounted(path: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts.lines().any(|line| line.split(' ').nth(1) == path.to_str())
-}
-
-fn remove(path: &Path) -> Result<(), ConductError> {
-    // A folder that is still a mount point would take somebody's files with it.
-    let gone =
-        if path.is_dir() && !is_mounted(path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match gone {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(ConductError::Scratch { path: path.into(), source: error })
-        }
-        _ => Ok(()),
-    }
 }

@@ -7,8 +7,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
 use perflab_model::Nanos;
@@ -48,7 +48,8 @@ impl Group {
     fn make() -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let home = home(&Mounts::read(), &fs::read_to_string("/proc/self/cgroup").ok()?)?;
-        remove_old(&home);
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| remove_old(&home, &mut Vec::new()));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = home.join(format!("{NAME}{}-{count}", std::process::id()));
         fs::create_dir(&folder).ok()?;
@@ -105,13 +106,31 @@ fn home(mounts: &Mounts, own: &str) -> Option<PathBuf> {
     Some(mount.place.join(own.strip_prefix(&mount.root).ok()?))
 }
 
+/// Removes the groups of starts whose perflab was killed, wherever it was; gives those that went. One in which something still
+/// runs stays.
+pub fn remove_abandoned_groups() -> Vec<PathBuf> {
+    let mounts = Mounts::read();
+    let mut gone = Vec::new();
+    if let Some(mount) = mounts.iter().find(|mount| mount.kind == "cgroup2") {
+        remove_old(&mount.place, &mut gone);
+    }
+    gone
+}
+
 /// Groups of processes that were killed before they could remove them.
-fn remove_old(home: &Path) {
+fn remove_old(home: &Path, gone: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
-        let name = entry.file_name();
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let (name, path) = (entry.file_name(), entry.path());
         let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
-        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-            let _ = fs::remove_dir(entry.path());
+        match process {
+            Some(process) if !Path::new("/proc").join(process).exists() => {
+                gone.extend(fs::remove_dir(&path).is_ok().then_some(path));
+            }
+            Some(_) => {}
+            None => remove_old(&path, gone),
         }
     }
 }
@@ -128,6 +147,22 @@ mod tests {
         );
         assert_eq!(cpu("user_usec 1000000\n"), None);
         assert_eq!(cpu("usage_usec many\n"), None);
+    }
+
+    #[test]
+    fn groups_of_processes_that_are_gone_go_wherever_they_are() {
+        let tree = tempfile::tempdir().unwrap();
+        let (dead, own) = (format!("{NAME}4194305-0"), format!("{NAME}{}-0", std::process::id()));
+        let below = tree.path().join("user.slice/session-1.scope");
+        for folder in [&dead, &own, "another"] {
+            fs::create_dir_all(below.join(folder)).unwrap();
+            fs::create_dir(tree.path().join(folder)).unwrap();
+        }
+        let mut gone = Vec::new();
+        remove_old(tree.path(), &mut gone);
+        gone.sort();
+        assert_eq!(gone, [tree.path().join(&dead), below.join(&dead)]);
+        assert!(below.join(&own).exists() && below.join("another").exists() && !below.join(&dead).exists());
     }
 
     #[test]

@@ -104,6 +104,10 @@ impl Course<'_> {
             self.station.abandon();
             return worked.and(Err(ConductError::NobodyListens));
         };
+        let worked = match worked {
+            Err(error) if error.is_stop() => Ok(()),
+            worked => worked,
+        };
         let status = match &worked {
             Ok(()) if self.stop.asked() => Status::Stopped,
             Ok(()) if self.tally.failed == 0 && self.tally.lost == 0 => Status::Finished,

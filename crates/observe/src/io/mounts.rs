@@ -1,6 +1,8 @@
 //! File systems that are mounted here, and the disks below them (`/proc/self/mountinfo`, `/sys/dev/block`).
 
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -30,12 +32,25 @@ pub struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads them.
     pub fn read() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// From the text of a `mountinfo`; lines that are none are left out.
-    pub fn parse(text: &str) -> Self {
-        Mounts(text.lines().filter_map(mount).collect())
+    /// From the text of a `mountinfo`; lines that are none are left out. Bytes: one place whose name is no text hides no other.
+    pub fn parse(text: impl AsRef<[u8]>) -> Self {
+        Mounts(text.as_ref().split(|byte| *byte == b'\n').filter_map(mount).collect())
+    }
+
+    /// Whether a file system is mounted at this very path, which may lead there through links.
+    pub fn are_at(&self, path: &Path) -> bool {
+        let place = resolved(path);
+        self.0.iter().any(|mount| mount.place == place)
+    }
+
+    /// Where file systems are mounted at this path or below it.
+    pub fn at_or_below(&self, path: &Path) -> Vec<&Path> {
+        let folder = resolved(path);
+        let places = self.0.iter().map(|mount| mount.place.as_path());
+        places.filter(|place| place.starts_with(&folder)).collect()
     }
 
     /// The mount that shows most of a file system.
@@ -59,33 +74,43 @@ impl Mounts {
     }
 }
 
+/// The path as the kernel calls it. Its last part is not looked at: a file system whose server is gone may be mounted there.
+fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    match (absolute.parent().map(fs::canonicalize), absolute.file_name()) {
+        (Some(Ok(parent)), Some(name)) => parent.join(name),
+        _ => absolute,
+    }
+}
+
 /// `36 35 98:0 /root /place rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn mount(line: &str) -> Option<Mount> {
-    let (first, second) = line.split_once(" - ")?;
-    let mut first = first.split(' ');
-    let mut second = second.split(' ');
+fn mount(line: &[u8]) -> Option<Mount> {
+    let middle = line.windows(3).position(|three| three == b" - ")?;
+    let words =
+        |part: &[u8]| -> Vec<Vec<u8>> { part.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect() };
+    let (first, second) = (words(line.get(..middle)?), words(line.get(middle + 3..)?));
+    let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
     Some(Mount {
-        id: first.next()?.parse().ok()?,
-        device: Device::parse(first.nth(1)?)?,
-        root: unescaped(first.next()?),
-        place: unescaped(first.next()?),
-        kind: second.next()?.into(),
-        source: second.next()?.into(),
+        id: text(first.first()?).parse().ok()?,
+        device: Device::parse(&text(first.get(2)?))?,
+        root: unescaped(first.get(3)?),
+        place: unescaped(first.get(4)?),
+        kind: text(second.first()?),
+        source: unescaped(second.get(1)?).to_string_lossy().into_owned(),
     })
 }
 
-/// Spaces and the like stand as `\040`.
-fn unescaped(text: &str) -> PathBuf {
-    let mut parts = text.split('\\');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match code {
-            Some(code) => plain.extend([char::from(code)].into_iter().chain(part.chars().skip(3))),
-            None => plain.extend(std::iter::once('\\').chain(part.chars())),
-        }
+/// A path as the kernel's tables (`mountinfo`, `mounts`, `swaps`) write it: blanks, tabs, line ends and backslashes stand there in
+/// eights, a blank as `\040`.
+pub fn unescaped(text: impl AsRef<[u8]>) -> PathBuf {
+    let (mut rest, mut plain) = (text.as_ref(), Vec::new());
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..3).filter(|_| *first == b'\\');
+        let code = code.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        plain.push(code.unwrap_or(*first));
+        rest = after.get(if code.is_some() { 3 } else { 0 }..).unwrap_or_default();
     }
-    plain.into()
+    OsString::from_vec(plain).into()
 }
 
 /// The node of a disk in /dev, where it is a disk and has one.
@@ -161,5 +186,28 @@ mod tests {
         assert_eq!(mounts.iter().next().unwrap().place, Path::new("/srv/a b"));
         assert_eq!(mounts.iter().count(), 3);
         assert!(mounts.of(Device::new(1, 1)).is_none());
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_whatever_they_hold() {
+        let strange = b"1 0 254:0 / /a\\040b\\011c\\012d\\134e - ext4 /dev/vda rw\n2 0 0:9 / /no\xfftext - fuse some\\040disk rw\n";
+        let mounts = Mounts::parse(strange);
+        let all: Vec<&Mount> = mounts.iter().collect();
+        assert_eq!(all[0].place, Path::new("/a b\tc\nd\\e"));
+        assert_eq!(all[1].place.as_os_str().as_encoded_bytes(), b"/no\xfftext");
+        assert_eq!(all[1].source, "some disk");
+        assert_eq!(unescaped("/a\\04"), Path::new("/a\\04"));
+    }
+
+    #[test]
+    fn a_mount_is_found_through_a_link_too() {
+        let home = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(home.path()).unwrap();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        let mounts = Mounts::parse(format!("1 0 0:9 / {}/place/below - tmpfs t rw\n", real.display()));
+        fs::create_dir(real.join("place")).unwrap();
+        assert!(mounts.are_at(&real.join("link/place/below")) && !mounts.are_at(&real.join("link/place")));
+        assert_eq!(mounts.at_or_below(&real.join("link/place")), [real.join("place/below")]);
+        assert!(mounts.at_or_below(&real.join("link/pla")).is_empty());
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use perflab_conduct::emulated::sweep;
 use perflab_conduct::settings::{Recovered, recover};
+use perflab_conduct::startup::remove_abandoned_groups;
 use perflab_model::{Facts, Value};
+use perflab_observe::own_directories;
 use perflab_present::table::{Cell, Column, Format, Grid};
 use serde_json::json;
 
@@ -25,8 +27,10 @@ pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
 
 /// What killed runs left behind, put back: what their journals tell, then disks of which no journal tells any more.
 pub fn leftovers(context: &Context) -> Vec<Recovered> {
-    let told = recover(&perflab_observe::own_directories::state(), &perflab_observe::boot_id(&context.root));
-    told.into_iter().chain(sweep()).collect()
+    let boot = perflab_observe::boot_id(&context.root);
+    let places = own_directories::states();
+    let told = places.iter().flat_map(|place| recover(place, &boot));
+    told.chain(sweep()).collect()
 }
 
 /// What killed imports left in the archive, removed.
@@ -50,16 +54,19 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     guests
         .iter()
         .for_each(|path| context.say(format!("removed {}, of a guest that was killed", path.display())));
+    let groups = remove_abandoned_groups();
+    groups.iter().for_each(|path| context.say(format!("removed {}, left by a killed start", path.display())));
     let found = leftovers(context);
-    if found.is_empty() {
-        context.say("no run left a setting behind");
-    }
+    let places = own_directories::states();
+    let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
+    let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
+    context.say(format!("{none}looked for journals in {}", looked.join(", ")));
     if context.format == Format::Json {
         let of = |run: &Recovered| json!({ "run": run.run, "undone": run.undone, "failed": run.failed });
         let runs: Vec<_> = found.iter().map(of).collect();
         let removed: Vec<_> =
-            half_made.iter().chain(&guests).map(|path| path.display().to_string()).collect();
-        context.document(&json!({ "ended": ended, "removed": removed, "runs": runs }))?;
+            half_made.iter().chain(&guests).chain(&groups).map(|path| path.display().to_string()).collect();
+        context.document(&json!({ "ended": ended, "removed": removed, "runs": runs, "folders": looked }))?;
     }
     let mut failed = false;
     for run in found {

@@ -30,6 +30,7 @@ mod newcomer;
 mod options;
 mod outputs;
 mod prefetch;
+mod put_back;
 mod quickstart;
 mod runs;
 mod slab;

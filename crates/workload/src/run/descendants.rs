@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -36,6 +36,20 @@ pub fn end_predecessors() -> usize {
 /// Ends what executions of one perflab that is dead have left behind.
 pub(super) fn end_executions_of(pid: i32, started: u64) -> usize {
     end(|owner, since| owner == pid && since == started && !is_living(pid, started))
+}
+
+/// Ends a child of this process that was not reaped yet, with its children and theirs: asked first, and killed after `grace`.
+pub fn end_tree(leader: u32, grace: Duration) {
+    let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    let Some(leader) = leader.filter(|pid| !pid.is_init()) else { return };
+    let mut family = Family::new(leader, String::new());
+    family.seen.insert((family.group, family.started));
+    family.signal(Signal::TERM);
+    let begun = Instant::now();
+    while begun.elapsed() < grace && !family.living().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    family.kill();
 }
 
 /// When this process started, in ticks after boot.
