@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use perflab_model::profile::{
-    CommId, Frame, FrameId, FrameKind, Node, NodeId, Profile, StackBatch, StackSample,
+    CommId, Frame, FrameId, FrameKind, Node, NodeId, Profile, StackBatch, StackSample, check_tree,
 };
 use perflab_model::{Event, Plan, What};
 
@@ -240,19 +240,18 @@ fn read_frames(run: &Path) -> Result<Vec<Frame>, ArchiveError> {
     Ok(table.text("name", str::to_owned)?.into_iter().map_while(frame).collect())
 }
 
-/// Readers walk from a node to its callers: an edge that is not in the tree, or goes round, is refused here.
+/// Readers walk from a node to its callers: an edge that is not in the tree, or goes round, is refused here, and so is a stack
+/// without end.
 fn read_tree(run: &Path, frames: usize) -> Result<Vec<Node>, ArchiveError> {
     let table = TableReader::open(run, TREE)?;
     let parents = table.optional_int32("parent")?;
-    let nodes = table.int32("frame")?.into_iter().zip(parents).enumerate().map(|(at, (frame, parent))| {
-        let node = Node { parent: parent.map(|parent| NodeId(index(parent))), frame: FrameId(index(frame)) };
-        let is_sound =
-            (node.frame.0 as usize) < frames && node.parent.is_none_or(|parent| (parent.0 as usize) < at);
-        is_sound.then_some(node).ok_or_else(|| {
-            ArchiveError::damaged(&run.join(TREE))(format!("row {at} points out of its table"))
-        })
-    });
-    nodes.collect()
+    let node = |(frame, parent): (i32, Option<i32>)| Node {
+        parent: parent.map(|parent| NodeId(index(parent))),
+        frame: FrameId(index(frame)),
+    };
+    let nodes: Vec<Node> = table.int32("frame")?.into_iter().zip(parents).map(node).collect();
+    check_tree(&nodes, frames).map_err(ArchiveError::damaged(&run.join(TREE)))?;
+    Ok(nodes)
 }
 
 fn read_samples(run: &Path, case: u32, profile: &mut Profile) -> Result<(), ArchiveError> {
@@ -302,7 +301,7 @@ fn interned(comms: &mut Vec<String>, name: &str) -> CommId {
 }
 
 /// The profile of `case` from the journal of a run that has no tables.
-pub(crate) fn read_of(journal: Events, case: u32, plan: &Plan) -> Result<Profile, ArchiveError> {
+pub(crate) fn read_of(path: &Path, journal: Events, case: u32, plan: &Plan) -> Result<Profile, ArchiveError> {
     let of_case = |slot: u32| plan.slots.get(slot as usize).is_some_and(|slot| slot.case == case);
     let mut profile = Profile::default();
     for event in journal.only(&[kind::STACKS, kind::PROFILED]) {
@@ -314,5 +313,6 @@ pub(crate) fn read_of(journal: Events, case: u32, plan: &Plan) -> Result<Profile
             _ => {}
         }
     }
+    check_tree(&profile.nodes, profile.frames.len()).map_err(ArchiveError::damaged(path))?;
     Ok(profile)
 }

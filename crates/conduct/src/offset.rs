@@ -16,6 +16,9 @@ const DRIFT_PPB: i64 = 500_000;
 const WINDOW: usize = 32;
 /// A rate is told after the clocks were watched for so long: before that it would be noise.
 const RATE_AFTER: Nanos = Nanos(10_000_000_000);
+/// The latest time of another clock that is believed: no machine is up for 146 years. Below it, no difference of two clocks
+/// leaves an `i64`.
+const LATEST: Nanos = Nanos(1 << 62);
 const BILLION: i64 = 1_000_000_000;
 
 /// One question for the time, and its answer.
@@ -57,7 +60,13 @@ pub struct Offset {
 
 impl Offset {
     /// Takes one more round trip.
-    pub fn add(&mut self, trip: Trip) {
+    ///
+    /// # Errors
+    /// Their clock is none of a machine's; nothing is changed.
+    pub fn add(&mut self, trip: Trip) -> Result<(), String> {
+        if trip.theirs > LATEST {
+            return Err(format!("its clock says {} ns, and no machine is up for so long", trip.theirs.0));
+        }
         self.trips.push_back(trip);
         if self.trips.len() > WINDOW {
             self.trips.pop_front();
@@ -71,12 +80,13 @@ impl Offset {
         if young && self.first.is_none_or(|first| trip.time() <= first.time()) {
             self.first = Some(trip);
         }
+        Ok(())
     }
 
     /// How their clock stands to ours at `now`, a time of ours; `None` before the first trip.
     pub fn clock(&self, now: Nanos) -> Option<Clock> {
         let (low, high) = self.common(now)?;
-        let bound = Nanos((high - low).unsigned_abs().div_ceil(2));
+        let bound = Nanos(high.abs_diff(low).div_ceil(2));
         Some(Clock { offset: i64::midpoint(low, high), bound, rate_ppb: self.rate_ppb() })
     }
 
@@ -90,8 +100,8 @@ impl Offset {
     pub fn ours(&self, theirs: Nanos) -> Nanos {
         // The offset moves by less than a millionth of the error that its own argument would have.
         let newest = self.trips.back().map_or(0, Trip::middle);
-        let offset = self.clock(shifted(theirs, -newest)).map_or(0, |clock| clock.offset);
-        shifted(theirs, -offset)
+        let offset = self.clock(shifted(theirs, newest.saturating_neg())).map_or(0, |clock| clock.offset);
+        shifted(theirs, offset.saturating_neg())
     }
 
     /// The shortest of the trips that are looked at.
@@ -105,7 +115,8 @@ impl Offset {
         let bounds = self.trips.iter().map(|trip| {
             let age = signed(now) - signed(trip.back);
             let (drift, slack) = (share(age, rate), share(age.abs(), DRIFT_PPB));
-            (trip.low() + drift - slack, trip.high() + drift + slack)
+            let apart = |apart: i64, slack: i64| apart.saturating_add(drift).saturating_add(slack);
+            (apart(trip.low(), -slack), apart(trip.high(), slack))
         });
         let all = bounds.reduce(|one, other| (one.0.max(other.0), one.1.min(other.1)))?;
         (all.0 <= all.1).then_some(all)
@@ -119,7 +130,7 @@ impl Offset {
         if apart < RATE_AFTER {
             return 0;
         }
-        let moved = i128::from(last.middle() - first.middle()) * i128::from(BILLION);
+        let moved = (i128::from(last.middle()) - i128::from(first.middle())) * i128::from(BILLION);
         let rate = moved / i128::from(apart.0);
         i64::try_from(rate).map_or(0, |rate| rate.clamp(-DRIFT_PPB, DRIFT_PPB))
     }
@@ -155,11 +166,13 @@ mod tests {
         assert_eq!(offset.clock(Nanos(START)), None);
         for (n, way) in [(0_u64, 900_000), (1, 30_000), (2, 800_000)] {
             let sent = START + n * 1_000_000;
-            offset.add(Trip {
-                sent: Nanos(sent),
-                theirs: theirs(sent + way, 5_000_000, 0),
-                back: Nanos(sent + 2 * way),
-            });
+            offset
+                .add(Trip {
+                    sent: Nanos(sent),
+                    theirs: theirs(sent + way, 5_000_000, 0),
+                    back: Nanos(sent + 2 * way),
+                })
+                .unwrap();
         }
         let clock = offset.clock(Nanos(START + 3_000_000)).unwrap();
         assert!(clock.bound < Nanos(32_000), "{clock:?}");
@@ -171,17 +184,43 @@ mod tests {
     fn a_clock_that_was_set_is_believed_anew() {
         let mut offset = Offset::default();
         for (sent, ahead) in [(START, 1_000_000_000), (START + 1_000_000, -70_000_000)] {
-            offset.add(Trip {
-                sent: Nanos(sent),
-                theirs: theirs(sent + 50, ahead, 0),
-                back: Nanos(sent + 100),
-            });
+            offset
+                .add(Trip { sent: Nanos(sent), theirs: theirs(sent + 50, ahead, 0), back: Nanos(sent + 100) })
+                .unwrap();
         }
         let clock = offset.clock(Nanos(START + 1_000_100)).unwrap();
         assert!((clock.offset + 70_000_000).abs() < 200, "{clock:?}");
     }
 
+    #[test]
+    fn a_clock_that_no_machine_has_is_refused_and_what_was_known_stays() {
+        let mut offset = Offset::default();
+        let trip = |theirs| Trip { sent: Nanos(START), theirs, back: Nanos(START + 100) };
+        offset.add(trip(Nanos(START + 50))).unwrap();
+        let known = offset.clock(Nanos(START));
+        for lie in [u64::MAX, i64::MAX as u64, LATEST.0 + 1] {
+            assert!(offset.add(trip(Nanos(lie))).is_err(), "{lie}");
+            assert_eq!(offset.clock(Nanos(START)), known);
+        }
+    }
+
     proptest::proptest! {
+        /// Whatever clocks say, and whenever they are asked, there is an answer.
+        #[test]
+        fn no_clock_makes_it_panic(
+            trips in proptest::collection::vec((0..=LATEST.0, 0..=LATEST.0, proptest::prelude::any::<u64>()), 1..40),
+            at in proptest::prelude::any::<u64>(),
+        ) {
+            let mut offset = Offset::default();
+            for (sent, took, theirs) in trips {
+                let (sent, back) = (Nanos(sent), Nanos(sent.saturating_add(took)));
+                let _ = offset.add(Trip { sent, theirs: Nanos(theirs), back });
+                for at in [Nanos(at), back] {
+                    let _ = (offset.clock(at), offset.theirs(at), offset.ours(at));
+                }
+            }
+        }
+
         /// Whatever the ways there and back take, the truth is within the bound, also a while later.
         #[test]
         fn the_bound_is_a_bound(
@@ -195,7 +234,7 @@ mod tests {
             for (there, back, pause) in trips {
                 let (sent, asked) = (now, now + there);
                 now = asked + back;
-                offset.add(Trip { sent: Nanos(sent), theirs: theirs(asked, ahead, ppb), back: Nanos(now) });
+                offset.add(Trip { sent: Nanos(sent), theirs: theirs(asked, ahead, ppb), back: Nanos(now) }).unwrap();
                 let clock = offset.clock(Nanos(now)).unwrap();
                 let truth = signed(theirs(now, ahead, ppb)) - signed(Nanos(now));
                 proptest::prop_assert!((clock.offset - truth).unsigned_abs() <= clock.bound.0 + 1000, "{clock:?} {truth}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use perflab_model::profile::{Parts, Profiled, StackBatch, StackSample, Weaver, parts};
+use perflab_model::profile::{DEEPEST_STACK, Parts, Profiled, StackBatch, StackSample, Weaver, parts};
 use perflab_model::{Facts, Nanos};
 
 /// Remarks that are kept; all are counted.
@@ -107,6 +107,12 @@ impl Reading {
 
     /// The profile; times are made to count from the first sample.
     pub(crate) fn finish(mut self) -> Imported {
+        let cut = self.weaver.frames_cut();
+        if cut > 0 {
+            let message =
+                format!("{cut} frames lie deeper than {DEEPEST_STACK} in their stacks, and are left out");
+            self.note(message, "nothing is to be done where the program recurses without end");
+        }
         let first = self.samples.iter().filter_map(|sample| sample.at).min();
         for sample in &mut self.samples {
             sample.at = sample.at.map(|at| at.since(first.unwrap_or_default()));

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
-use perflab_model::profile::{Frame, FrameKind, NodeId, StackSample};
+use perflab_model::profile::{DEEPEST_STACK, Frame, FrameKind, NodeId, StackSample};
 use perflab_model::{Nanos, Unit};
 
 use crate::Place;
@@ -21,8 +21,7 @@ const LARGEST: u64 = 256 << 20;
 const SMALLEST: u64 = 1 << 20;
 /// Messages of a profile (samples, locations, functions, texts): the largest that are known have a tenth.
 const MOST_MESSAGES: usize = 1 << 22;
-/// Frames of one stack, and of all together: a few bytes can ask for the same long location again and again.
-const DEEPEST: usize = 4096;
+/// Frames of all stacks together: a few bytes can ask for the same long location again and again.
 const MOST_FRAMES: usize = 1 << 27;
 
 /// gzip, or a protobuf whose first field is one of a profile's messages.
@@ -244,14 +243,14 @@ impl<'a> Pprof<'a> {
         let (mut left, mut deep) = (MOST_FRAMES, 0_u64);
         for sample in &self.samples {
             let frames = self.add(&mut reading, sample, count, weight);
-            deep += u64::from(frames > DEEPEST);
+            deep += u64::from(frames > DEEPEST_STACK);
             left = left.checked_sub(frames).ok_or_else(|| {
                 let reason = format!("its stacks have more than {MOST_FRAMES} frames in all: no profile has");
                 (None, reason)
             })?;
         }
         if deep > 0 {
-            let message = format!("{deep} stacks are deeper than {DEEPEST} frames, and cut there");
+            let message = format!("{deep} stacks are deeper than {DEEPEST_STACK} frames, and cut there");
             reading.note(message, "nothing is to be done where the program recurses without end");
         }
         reading.note(
@@ -265,9 +264,9 @@ impl<'a> Pprof<'a> {
     fn add(&self, reading: &mut Reading, sample: &[u8], count: Option<usize>, weight: usize) -> usize {
         // Innermost first, as the locations are; of those that are too many the outermost are left out.
         let frames = numbers(sample, LOCATIONS).flat_map(|id| self.frames(id));
-        let frames: Vec<Frame> = frames.take(DEEPEST + 1).collect();
+        let frames: Vec<Frame> = frames.take(DEEPEST_STACK + 1).collect();
         let mut leaf: Option<NodeId> = None;
-        for frame in frames.iter().take(DEEPEST).rev() {
+        for frame in frames.iter().take(DEEPEST_STACK).rev() {
             let frame = reading.weaver.frame(frame.clone());
             leaf = Some(reading.weaver.node(leaf, frame));
         }
@@ -396,7 +395,7 @@ mod tests {
         let location = long(4, &[number(1, 1), lines].concat());
         let deep = [location, long(2, &part(1, &[1; 100]).repeat(1000)), profile()].concat();
         let imported = read(&deep).unwrap().finish();
-        assert!(imported.batch.nodes.len() <= DEEPEST + 3, "{}", imported.batch.nodes.len());
+        assert!(imported.batch.nodes.len() <= DEEPEST_STACK + 3, "{}", imported.batch.nodes.len());
         assert!(imported.notes[0].message.starts_with("1 stacks are deeper than 4096 frames"));
     }
 

@@ -133,8 +133,9 @@ fn window(rules: &Rules, anchors: &[Anchor]) -> Result<(i64, i64), String> {
     if starts.len() < 3 {
         return Err(format!("only {} of its anchors are in the symbol table", starts.len()));
     }
-    if high - low > window.largest.try_into().unwrap_or(i64::MAX) {
-        return Err(format!("its anchors lie {} bytes apart: the linker moved functions", high - low));
+    let apart = high.abs_diff(*low);
+    if apart > window.largest.try_into().unwrap_or(u64::MAX) {
+        return Err(format!("its anchors lie {apart} bytes apart: the linker moved functions"));
     }
     Ok((*low, *high))
 }

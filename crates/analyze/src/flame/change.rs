@@ -15,6 +15,7 @@
 
 use perflab_stats::{Moments, benjamini_hochberg, welch_of};
 
+use super::tree::outermost;
 use super::{Amount, Joined, JoinedSide};
 
 /// Boxes below this many samples, both sides together, are not judged.
@@ -76,14 +77,15 @@ pub fn changes(joined: &Joined<'_>, before: usize, after: usize) -> Option<Chang
         (0 | 1, _) | (_, 0 | 1) => Basis::Counts,
         (m, n) => Basis::Repetitions(m, n),
     };
-    let outermost = outermost(joined);
+    let nodes: Vec<_> = joined.nodes.iter().map(|node| (node.parent, node.function)).collect();
+    let outermost = outermost(&nodes);
     let [f, g] = [&before, &after].map(|side| side.by_function(joined, &outermost));
     Some(Changes { basis, nodes: judged(&before, &after, basis)?, functions: judged(&f, &g, basis)? })
 }
 
 /// The differences of one family, with p-values adjusted within it.
 fn judged(before: &Shares, after: &Shares, basis: Basis) -> Option<Vec<Difference>> {
-    let enough = |of: &usize| before.samples(*of) + after.samples(*of) >= JUDGED;
+    let enough = |of: &usize| before.samples(*of).saturating_add(after.samples(*of)) >= JUDGED;
     let all = (0..before.totals.len()).filter(enough);
     let mut found: Vec<Difference> = all.filter_map(|of| difference(of, before, after, basis)).collect();
     let raw: Vec<f64> = found.iter().map(|one| one.q).collect();
@@ -99,15 +101,6 @@ fn difference(of: usize, before: &Shares, after: &Shares, basis: Basis) -> Optio
     let interval = found.interval(CONFIDENCE).ok()?;
     let (low, high) = (interval.low, interval.high);
     Some(Difference { of: u32::try_from(of).ok()?, difference: found.difference, low, high, q: found.p })
-}
-
-/// By node: whether no caller of it is the same function.
-fn outermost(joined: &Joined<'_>) -> Vec<bool> {
-    let is = |node: &super::JoinedNode| {
-        let callers = std::iter::successors(joined.caller(node), |caller| joined.caller(caller));
-        callers.into_iter().all(|caller| caller.function != node.function)
-    };
-    joined.nodes.iter().map(is).collect()
 }
 
 /// Inclusive samples of a side by node or function, all together and by repetition.
@@ -137,7 +130,7 @@ impl Shares {
             let counted = joined.nodes.iter().zip(totals).zip(outermost).filter(|(_, outermost)| **outermost);
             for ((node, total), _) in counted {
                 if let Some(sum) = sums.get_mut(node.function as usize) {
-                    *sum += total;
+                    *sum = total.saturating_add(*sum);
                 }
             }
             sums

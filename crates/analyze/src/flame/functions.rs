@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::tree::outermost;
 use super::{Amount, Function, Role, Tree};
 
 /// One function over the whole tree.
@@ -24,10 +25,11 @@ pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
         inclusive: Amount::default(),
     };
     let mut rows: Vec<FunctionRow> = tree.functions.iter().map(row).collect();
-    for (at, node) in (0..).zip(&tree.nodes) {
+    let nodes: Vec<_> = tree.nodes.iter().map(|node| (node.parent, node.function)).collect();
+    for (node, is_outermost) in tree.nodes.iter().zip(outermost(&nodes)) {
         let Some(row) = rows.get_mut(node.function as usize) else { continue };
         row.own += node.own;
-        if !is_within_itself(tree, at) {
+        if is_outermost {
             row.inclusive += node.total;
         }
     }
@@ -37,10 +39,4 @@ pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
         key(a).cmp(&key(b)).then_with(|| a.function.name.cmp(&b.function.name))
     });
     rows
-}
-
-/// Whether a caller of this node is the same function.
-fn is_within_itself(tree: &Tree, at: u32) -> bool {
-    let of = |node: u32| tree.nodes.get(node as usize).map(|node| node.function);
-    tree.ancestors(at).skip(1).any(|caller| of(caller) == of(at))
 }

@@ -72,7 +72,7 @@ impl Joined<'_> {
         for (at, node) in self.nodes.iter().enumerate().rev() {
             let total = totals.get(at).copied().unwrap_or(0);
             if let Some(parent) = node.parent.and_then(|parent| totals.get_mut(parent as usize)) {
-                *parent += total;
+                *parent = parent.saturating_add(total);
             }
         }
         totals

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use perflab_model::profile::{Parts, Piece, Profile, StackSample};
+use perflab_model::profile::{NodeId, Parts, Piece, Profile, StackSample};
 use perflab_stats::{Interval, mean_with_interval};
 use serde::Serialize;
 
@@ -132,10 +132,10 @@ pub fn shares(profile: &Profile, rules: &Rules, options: &ShareOptions) -> Share
     let unit = pieces.first().map_or("", |piece| piece.about.unit.0.as_str());
     let mut coverage = coverage(profile, &pieces, &verdicts, options);
     coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
-    coverage.by_window = tallies.iter().map(|tally| tally.by_window).sum();
-    coverage.undecided = tallies.iter().map(|tally| tally.undecided).sum();
-    coverage.by_name =
-        tallies.iter().map(|tally| sum(tally, |_| true).samples).sum::<u64>() - coverage.by_window;
+    coverage.by_window = whole(tallies.iter().map(|tally| tally.by_window));
+    coverage.undecided = whole(tallies.iter().map(|tally| tally.undecided));
+    let recognised = whole(tallies.iter().map(|tally| sum(tally, |_| true).samples));
+    coverage.by_name = recognised.saturating_sub(coverage.by_window);
     Shares {
         rules: rules.name.clone(),
         variant: verdicts.variant.clone(),
@@ -184,23 +184,33 @@ fn tally(
 impl Tally {
     fn add(&mut self, verdict: Verdict, amount: Amount, categories: usize) {
         for (at, samples) in self.beside.iter_mut().enumerate() {
-            *samples += if verdict.beside >> at & 1 == 1 { amount.samples } else { 0 };
+            let more = if verdict.beside >> at & 1 == 1 { amount.samples } else { 0 };
+            *samples = samples.saturating_add(more);
         }
         let Some(operation) = verdict.operation else {
-            self.undecided += if verdict.is_suspect { amount.samples } else { 0 };
+            let more = if verdict.is_suspect { amount.samples } else { 0 };
+            self.undecided = self.undecided.saturating_add(more);
             return;
         };
         *self.cells.entry((operation, verdict.category)).or_default() += amount;
-        self.by_window += if verdict.by_window { amount.samples } else { 0 };
+        let more = if verdict.by_window { amount.samples } else { 0 };
+        self.by_window = self.by_window.saturating_add(more);
         for category in
             (0..categories).filter(|at| verdict.overlay.checked_shr(*at as u32).unwrap_or(0) & 1 == 1)
         {
-            *self.touching.entry((operation, category as u8)).or_default() += amount.samples;
+            let samples = self.touching.entry((operation, category as u8)).or_default();
+            *samples = samples.saturating_add(amount.samples);
         }
         if let Some(leaf) = verdict.leaf {
-            *self.leaves.entry(leaf).or_default() += amount.samples;
+            let samples = self.leaves.entry(leaf).or_default();
+            *samples = samples.saturating_add(amount.samples);
         }
     }
+}
+
+/// The sum of numbers of samples.
+fn whole(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 fn total(amounts: impl Iterator<Item = Amount>) -> Amount {
@@ -252,9 +262,9 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
         for (category, named) in (0..).zip(&rules.categories) {
             let of = move |cell: &(u8, u8)| *cell == (operation, category);
             let mut row = line(name, Some(named.name.clone()), &of, &within);
-            let touching: u64 =
-                tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category))).sum();
-            let base: u64 = tallies.iter().map(|tally| sum(tally, within).samples).sum();
+            let touching = tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category)));
+            let touching = whole(touching.copied());
+            let base = whole(tallies.iter().map(|tally| sum(tally, within).samples));
             row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
             rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
         }
@@ -265,7 +275,8 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
 /// The share of all iterations together, and the interval of the mean over them.
 fn share(counts: impl Iterator<Item = (u64, u64)>) -> Share {
     let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
-    let (part, all) = counts.iter().fold((0, 0), |(part, all), one| (part + one.0, all + one.1));
+    let part = whole(counts.iter().map(|(part, _)| *part));
+    let all = whole(counts.iter().map(|(_, all)| *all));
     let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
     let interval = interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
     Share { value: (all > 0).then(|| part as f64 / all as f64), interval }
@@ -311,22 +322,20 @@ fn beside(tallies: &[Tally], rules: &Rules) -> Vec<(String, Share)> {
 /// The functions by which samples were taken for an operation without a rule, or sound like one.
 fn coverage(profile: &Profile, pieces: &[&Piece], verdicts: &Verdicts, options: &ShareOptions) -> Coverage {
     let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+    // By node that is odd: the outermost odd one below it, which is the function that the verdict began with.
+    let is_odd = |verdict: &Verdict| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
+    let mut began: Vec<Option<u32>> = Vec::with_capacity(profile.nodes.len());
+    for ((at, node), verdict) in (0..).zip(&profile.nodes).zip(&verdicts.nodes) {
+        let caller = || node.parent.and_then(|parent| began.get(parent.0 as usize).copied().flatten());
+        began.push(is_odd(verdict).then(|| caller().unwrap_or(at)));
+    }
     let samples = pieces.iter().flat_map(|piece| &piece.samples);
     for sample in samples.filter(|sample| is_wanted(profile, sample, options)) {
         let Some(leaf) = sample.leaf else { continue };
-        let is_odd =
-            |verdict: &Verdict| verdict.by_window || (verdict.operation.is_none() && verdict.is_suspect);
-        let of = |node: perflab_model::profile::NodeId| {
-            verdicts.nodes.get(node.0 as usize).filter(|one| is_odd(one))
-        };
-        if of(leaf).is_none() {
-            continue;
-        }
-        // The outermost odd one: the function that the verdict began with.
-        let chain = std::iter::successors(Some(leaf), |node| profile.node(*node)?.parent);
-        let began = chain.take_while(|node| of(*node).is_some()).last();
-        let frame = began.and_then(|node| profile.frame(profile.node(node)?.frame));
-        *functions.entry(frame.map_or("", |frame| &frame.name)).or_default() += sample.count;
+        let Some(Some(node)) = began.get(leaf.0 as usize) else { continue };
+        let frame = profile.node(NodeId(*node)).and_then(|node| profile.frame(node.frame));
+        let samples: &mut u64 = functions.entry(frame.map_or("", |frame| &frame.name)).or_default();
+        *samples = samples.saturating_add(sample.count);
     }
     let mut without_rule: Vec<(String, u64)> =
         functions.into_iter().map(|(name, count)| (name.into(), count)).collect();

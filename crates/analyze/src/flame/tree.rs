@@ -8,7 +8,8 @@ use serde::Serialize;
 /// The name under which samples without a stack hang in the tree.
 pub const NO_STACK: &str = "[no stack]";
 
-/// How much: samples, and what they weigh in the profile's unit.
+/// How much: samples, and what they weigh in the profile's unit. Sums stop at the largest number there is, as archives may
+/// claim any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
     /// number of samples
@@ -19,8 +20,8 @@ pub struct Amount {
 
 impl std::ops::AddAssign for Amount {
     fn add_assign(&mut self, other: Amount) {
-        self.samples += other.samples;
-        self.weight += other.weight;
+        self.samples = self.samples.saturating_add(other.samples);
+        self.weight = self.weight.saturating_add(other.weight);
     }
 }
 
@@ -194,6 +195,46 @@ impl Tree {
         }
         self
     }
+}
+
+/// By node: whether no caller of it is the same function. Callers stand before their callees; each node is gone into and left
+/// once, however deep it lies.
+pub(super) fn outermost(nodes: &[(Option<u32>, u32)]) -> Vec<bool> {
+    let mut callees = vec![Vec::new(); nodes.len()];
+    let mut steps = Vec::new();
+    for (at, (parent, _)) in nodes.iter().enumerate() {
+        match parent.and_then(|parent| callees.get_mut(parent as usize)) {
+            Some(of_parent) => of_parent.push(at),
+            None => steps.push(Step::Into(at)),
+        }
+    }
+    let functions = nodes.iter().map(|(_, function)| *function as usize + 1).max().unwrap_or(0);
+    let (mut open, mut found) = (vec![0_u32; functions], vec![true; nodes.len()]);
+    while let Some(step) = steps.pop() {
+        let (Step::Into(at) | Step::OutOf(at)) = step;
+        let Some(times) = nodes.get(at).and_then(|(_, function)| open.get_mut(*function as usize)) else {
+            continue;
+        };
+        match step {
+            Step::OutOf(_) => *times -= 1,
+            Step::Into(_) => {
+                if let Some(found) = found.get_mut(at) {
+                    *found = *times == 0;
+                }
+                *times += 1;
+                steps.push(Step::OutOf(at));
+                steps.extend(callees.get(at).into_iter().flatten().map(|callee| Step::Into(*callee)));
+            }
+        }
+    }
+    found
+}
+
+/// A step of a walk through a tree.
+#[derive(Clone, Copy)]
+enum Step {
+    Into(usize),
+    OutOf(usize),
 }
 
 /// A tree that is being put together.

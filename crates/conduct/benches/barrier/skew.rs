@@ -92,7 +92,7 @@ fn compare_clocks(hub: &mut Hub, offsets: &mut [Offset], first: u64) -> Result<(
                 if let Ok(Report::Pong { id: answered, at }) = heard.said
                     && (heard.link, answered) == (target, id)
                 {
-                    offset.add(Trip { sent, theirs: at, back: heard.at });
+                    offset.add(Trip { sent, theirs: at, back: heard.at }).expect("our own clock");
                 }
             }
         }

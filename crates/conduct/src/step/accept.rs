@@ -18,6 +18,11 @@ const NAME: usize = 64;
 /// Characters of a warning, and of its advice.
 const SENTENCE: usize = 2000;
 
+/// What one sample may weigh, for each nanosecond that the run has lasted: no processor counts so many cycles,
+const WEIGHT_EACH: u64 = 64;
+/// and what is counted or spent in a run that has hardly begun.
+const SHORTEST: Nanos = Nanos(1_000_000_000);
+
 /// What becomes of an event.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -88,6 +93,13 @@ impl Ear<'_> {
             }
             What::Stacks(mut batch) => {
                 self.open_at(batch.slot)?;
+                let most = self.lasted().0.saturating_mul(WEIGHT_EACH);
+                if let Some(odd) = batch.samples.iter().find(|one| one.count != 1 || one.weight > most) {
+                    let (count, weight) = (odd.count, odd.weight);
+                    return Err(format!(
+                        "it told of a sample that counts {count} times and weighs {weight}, as none can"
+                    ));
+                }
                 for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
                     *at = self.ours(mate, *at);
                 }
@@ -95,6 +107,16 @@ impl Ear<'_> {
             }
             What::Profiled(mut about) => {
                 self.open_at(about.slot)?;
+                // A sample each nanosecond is more than any kernel takes, or loses.
+                let most = self.lasted();
+                if about.lost.max(about.unreadable) > most.0
+                    || about.cost.0 > most.0.saturating_mul(WEIGHT_EACH)
+                {
+                    let (lost, unreadable, cost) = (about.lost, about.unreadable, about.cost);
+                    return Err(format!(
+                        "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
+                    ));
+                }
                 (about.source, about.event) = (label(&about.source), label(&about.event));
                 about.hides = about.hides.as_deref().map(inert);
                 about.anchors.iter_mut().for_each(|anchor| anchor.name = label(&anchor.name));
@@ -106,6 +128,11 @@ impl Ear<'_> {
 
     fn event(&self, at: Nanos, what: What) -> Event {
         Event { at, target: u32::try_from(self.target).ok(), what }
+    }
+
+    /// How long the run has lasted.
+    fn lasted(&self) -> Nanos {
+        self.now.since(self.begun).max(SHORTEST)
     }
 
     fn ours(&self, mate: &Mate, theirs: Nanos) -> Nanos {

@@ -149,14 +149,14 @@ impl Course<'_> {
         let usage = perflab_observe::own_usage();
         self.stream.phase(Phase::Finish)?;
         let overhead = Overhead {
-            cpu: Nanos(usage.cpu.since(begun.cpu).0 + self.cost.cpu.0),
-            monitors_cpu: Nanos(watched.cpu.0 + self.cost.monitors_cpu.0),
+            cpu: Nanos(usage.cpu.since(begun.cpu).0.saturating_add(self.cost.cpu.0)),
+            monitors_cpu: Nanos(watched.cpu.0.saturating_add(self.cost.monitors_cpu.0)),
             wall: monotonic_now().since(begun.at),
             peak_rss: usage.peak_rss.max(self.cost.peak_rss),
             bytes_written: 0, // the recorder's to say
-            ticks: watched.ticks + self.cost.ticks,
-            late_ticks: watched.late + self.cost.late_ticks,
-            lost_ticks: watched.lost + self.cost.lost_ticks,
+            ticks: watched.ticks.saturating_add(self.cost.ticks),
+            late_ticks: watched.late.saturating_add(self.cost.late_ticks),
+            lost_ticks: watched.lost.saturating_add(self.cost.lost_ticks),
         };
         self.stream.send(What::Ended { status, overhead })?;
         Ok(left)

@@ -159,15 +159,17 @@ impl Crew {
 
     fn listen(&mut self, until: Nanos) -> io::Result<Vec<Heard>> {
         let heard = self.hub.wait(until)?;
-        Ok(heard.into_iter().filter(|heard| !self.is_pong(heard)).collect())
+        Ok(heard.into_iter().filter_map(|heard| self.but_pongs(heard)).collect())
     }
 
-    fn is_pong(&mut self, heard: &Heard) -> bool {
-        match &heard.said {
-            Ok(Report::Pong { id, at }) => {
-                self.mates.get_mut(heard.link).is_some_and(|mate| mate.answered(*id, *at, heard.at))
-            }
-            _ => false,
+    /// What is no answer that was waited for; one that cannot be believed is a reason to give its target up.
+    fn but_pongs(&mut self, heard: Heard) -> Option<Heard> {
+        let Ok(Report::Pong { id, at }) = heard.said else { return Some(heard) };
+        let Some(mate) = self.mates.get_mut(heard.link) else { return Some(heard) };
+        match mate.answered(id, at, heard.at) {
+            Ok(true) => None,
+            Ok(false) => Some(heard),
+            Err(reason) => Some(Heard { said: Err(reason), ..heard }),
         }
     }
 

@@ -144,15 +144,17 @@ impl Mate {
     }
 
     /// Takes an answer; says whether it was the one that is waited for.
-    pub(super) fn answered(&mut self, id: u64, theirs: Nanos, back: Nanos) -> bool {
+    ///
+    /// # Errors
+    /// It is the time of no machine; why is for people.
+    pub(super) fn answered(&mut self, id: u64, theirs: Nanos, back: Nanos) -> Result<bool, String> {
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.id == id && !asked.answered) else {
-            return false;
+            return Ok(false);
         };
         asked.answered = true;
         let trip = Trip { sent: asked.sent, theirs, back };
         self.longest = trip.time();
-        self.offset.add(trip);
-        true
+        self.offset.add(trip).map(|()| true)
     }
 
     /// Whether the last question is answered.

@@ -24,7 +24,8 @@ pub struct Piece {
     pub samples: Vec<StackSample>,
 }
 
-/// What became of every sample. The parts are disjoint, and their sum is [`Parts::all`].
+/// What became of every sample. The parts are disjoint, and their sum is [`Parts::all`]. Archives and imported files may claim
+/// any numbers: sums stop at the largest there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Parts {
     /// with a stack
@@ -42,22 +43,22 @@ pub struct Parts {
 impl Parts {
     /// Their sum.
     pub fn all(&self) -> u64 {
-        self.kept() + self.lost + self.unreadable
+        self.kept().saturating_add(self.lost).saturating_add(self.unreadable)
     }
 
     /// Samples that are in the profile.
     pub fn kept(&self) -> u64 {
-        self.stacks + self.stackless + self.dead
+        self.stacks.saturating_add(self.stackless).saturating_add(self.dead)
     }
 }
 
 impl std::ops::AddAssign for Parts {
     fn add_assign(&mut self, other: Parts) {
-        self.stacks += other.stacks;
-        self.stackless += other.stackless;
-        self.dead += other.dead;
-        self.lost += other.lost;
-        self.unreadable += other.unreadable;
+        self.stacks = self.stacks.saturating_add(other.stacks);
+        self.stackless = self.stackless.saturating_add(other.stackless);
+        self.dead = self.dead.saturating_add(other.dead);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.unreadable = self.unreadable.saturating_add(other.unreadable);
     }
 }
 
@@ -77,9 +78,32 @@ pub fn parts(about: &Profiled, samples: &[StackSample]) -> Parts {
             Some(_) => &mut parts.stacks,
             None => &mut parts.stackless,
         };
-        *part += sample.count;
+        *part = part.saturating_add(sample.count);
     }
     parts
+}
+
+/// Frames of a stack at most, whoever tells of it: every reader walks from a stack to its callers, so that a deeper one in a
+/// file of somebody else's would cost its depth for each of its frames. The kernel and perflab's own unwinder stop at 1024.
+pub const DEEPEST_STACK: usize = 4096;
+
+/// Why nodes are no tree of stacks; `frames` is how many frames there are.
+///
+/// # Errors
+/// A node that refers to what does not stand before it, or a stack of more than [`DEEPEST_STACK`] frames, by the node's number.
+pub fn check_tree(nodes: &[Node], frames: usize) -> Result<(), String> {
+    let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
+    for (at, node) in nodes.iter().enumerate() {
+        let below = node.parent.map_or(Some(0), |parent| depths.get(parent.0 as usize).copied());
+        let Some(below) = below.filter(|_| (node.frame.0 as usize) < frames) else {
+            return Err(format!("stack {at} points out of its table"));
+        };
+        if below == DEEPEST_STACK {
+            return Err(format!("stack {at} is deeper than {DEEPEST_STACK} frames, which no profiler takes"));
+        }
+        depths.push(below + 1);
+    }
+    Ok(())
 }
 
 impl Profile {
@@ -128,9 +152,9 @@ impl Profile {
             *told = about;
             return;
         }
-        told.lost += about.lost;
-        told.unreadable += about.unreadable;
-        told.cost.0 += about.cost.0;
+        told.lost = told.lost.saturating_add(about.lost);
+        told.unreadable = told.unreadable.saturating_add(about.unreadable);
+        told.cost.0 = told.cost.0.saturating_add(about.cost.0);
     }
 
     /// The piece of a slot, made where it is new.
@@ -141,5 +165,48 @@ impl Profile {
             self.pieces.insert(at, Piece { about, samples: Vec::new() });
         }
         self.pieces.get_mut(at).expect("it was inserted there if it was missing")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(count: u64) -> StackSample {
+        let (at, cpu, pid, tid, comm, leaf) = (None, None, None, None, CommId(0), None);
+        StackSample { at, cpu, pid, tid, comm, leaf, count, weight: count }
+    }
+
+    #[test]
+    fn numbers_that_no_machine_has_are_added_up_to_the_largest() {
+        let mut profile = Profile::default();
+        let batch = StackBatch { samples: vec![sample(u64::MAX), sample(u64::MAX)], ..StackBatch::default() };
+        profile.take(batch);
+        let about = || Profiled {
+            source: "s".into(),
+            lost: u64::MAX,
+            unreadable: u64::MAX,
+            cost: crate::Nanos(u64::MAX),
+            ..Profiled::default()
+        };
+        profile.tell(about());
+        profile.tell(about());
+        let parts = profile.parts();
+        assert_eq!(
+            (parts.kept(), parts.lost, parts.unreadable, parts.all()),
+            (u64::MAX, u64::MAX, u64::MAX, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn only_a_tree_of_stacks_is_one() {
+        let node = |parent: Option<u32>, frame| Node { parent: parent.map(NodeId), frame: FrameId(frame) };
+        let chain = |depth: u32| (0..depth).map(|at| node(at.checked_sub(1), 0)).collect::<Vec<_>>();
+        assert_eq!(check_tree(&chain(DEEPEST_STACK as u32), 1), Ok(()));
+        let too_deep = check_tree(&chain(DEEPEST_STACK as u32 + 1), 1);
+        assert_eq!(too_deep, Err("stack 4096 is deeper than 4096 frames, which no profiler takes".into()));
+        for round in [node(Some(0), 0), node(Some(1), 0), node(None, 1)] {
+            assert_eq!(check_tree(&[round], 1), Err("stack 0 points out of its table".into()));
+        }
     }
 }

@@ -14,7 +14,7 @@ mod sample;
 mod weave;
 
 pub use batch::{Anchor, Profiled, StackBatch};
-pub use collected::{Parts, Piece, Profile, parts};
+pub use collected::{DEEPEST_STACK, Parts, Piece, Profile, check_tree, parts};
 pub use frame::{Frame, FrameId, FrameKind, Node, NodeId};
 pub use name::normalised;
 pub use sample::{CommId, StackSample};

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{CommId, Frame, FrameId, Node, NodeId, StackBatch, StackSample};
+use super::{CommId, DEEPEST_STACK, Frame, FrameId, Node, NodeId, StackBatch, StackSample};
 
 /// Gives numbers to frames, nodes and command names of a run, and remembers which are new.
 #[derive(Debug, Clone, Default)]
 pub struct Weaver {
     frames: HashMap<Frame, FrameId>,
     nodes: HashMap<Node, NodeId>,
+    /// By node: the frames of its stack.
+    depths: Vec<u16>,
+    cut: u64,
     comms: HashMap<String, CommId>,
     fresh: StackBatch,
 }
@@ -24,15 +27,27 @@ impl Weaver {
         })
     }
 
-    /// The number of the stack that is `frame`, called from `parent`.
+    /// The number of the stack that is `frame`, called from `parent`. A stack of [`DEEPEST_STACK`] frames calls nothing more: it
+    /// stands for those that would stand on it.
     pub fn node(&mut self, parent: Option<NodeId>, frame: FrameId) -> NodeId {
+        let below = parent.and_then(|parent| self.depths.get(parent.0 as usize).copied()).unwrap_or(0);
+        if let Some(parent) = parent.filter(|_| usize::from(below) >= DEEPEST_STACK) {
+            self.cut += 1;
+            return parent;
+        }
         let node = Node { parent, frame };
         let next = NodeId(number(self.nodes.len()));
-        let fresh = &mut self.fresh.nodes;
+        let (fresh, depths) = (&mut self.fresh.nodes, &mut self.depths);
         *self.nodes.entry(node).or_insert_with(|| {
             fresh.push(node);
+            depths.push(below + 1);
             next
         })
+    }
+
+    /// How many frames were left out because they lie too deep in their stacks, counted each time they came.
+    pub fn frames_cut(&self) -> u64 {
+        self.cut
     }
 
     /// The number of a command name.
@@ -75,5 +90,16 @@ mod tests {
         assert!(weaver.node(Some(inner), work) > inner);
         let second = weaver.batch(1, Vec::new());
         assert_eq!((second.slot, second.frames.len(), second.nodes.len()), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_stack_without_end_is_cut_and_what_was_cut_is_counted() {
+        let mut weaver = Weaver::default();
+        let frame = weaver.frame(Frame::new("again", FrameKind::User));
+        let leaf = (0..DEEPEST_STACK + 10).fold(None, |parent, _| Some(weaver.node(parent, frame)));
+        let batch = weaver.batch(0, Vec::new());
+        assert_eq!((batch.nodes.len(), weaver.frames_cut()), (DEEPEST_STACK, 10));
+        assert_eq!(leaf, Some(NodeId(DEEPEST_STACK as u32 - 1)));
+        assert_eq!(crate::profile::check_tree(&batch.nodes, batch.frames.len()), Ok(()));
     }
 }

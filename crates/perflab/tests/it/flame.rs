@@ -311,3 +311,33 @@ fn two_runs_become_one_page_and_the_report_has_the_same_viewer() {
     assert!(report.contains("<section id=\"flame\"") && report.contains("id=\"flame-data\""));
     assert!(page.len() < 100_000, "{} bytes", page.len());
 }
+
+#[test]
+fn counts_beyond_every_number_are_shown_and_exported() {
+    let laboratory = Laboratory::new();
+    fs::write(laboratory.path("u.folded"), "a;b 18446744073709551615\na;c 1\nb;d 18446744073709551615\n")
+        .unwrap();
+    for label in ["one", "other"] {
+        laboratory.good(&["flame", "import", "u.folded", "--label", label]);
+    }
+    laboratory.good(&["flame", "show"]);
+    laboratory.good(&["flame", "shares"]);
+    laboratory.good(&["flame", "svg", "-o", "u.svg"]);
+    laboratory.good(&["flame", "html", "one", "other", "-o", "u.html"]);
+    laboratory.good(&["report", "one", "-o", "report.html"]);
+    for format in ["folded", "speedscope", "firefox", "pprof"] {
+        laboratory.good(&["flame", "export", "one", "--to", format, "-o", &format!("u.{format}")]);
+        assert!(fs::metadata(laboratory.path(&format!("u.{format}"))).unwrap().len() > 10, "{format}");
+    }
+}
+
+#[test]
+fn a_stack_without_end_is_cut_and_that_is_said() {
+    let laboratory = Laboratory::new();
+    fs::write(laboratory.path("deep.folded"), format!("c{} 7\n", ";again".repeat(20_000))).unwrap();
+    let imported = laboratory.good(&["flame", "import", "deep.folded"]);
+    assert!(imported.err.contains("15904 frames lie deeper than 4096 in their stacks"), "{}", imported.err);
+    laboratory.good(&["flame", "show"]);
+    let folded = laboratory.good(&["flame", "export", "@latest", "--to", "folded"]).out;
+    assert_eq!((folded.matches(";again").count(), folded.ends_with(" 7\n")), (4096, true));
+}

@@ -25,6 +25,7 @@ mod imports;
 mod interrupted;
 mod io;
 mod laboratory;
+mod liars;
 mod libvirt;
 mod newcomer;
 mod options;

@@ -65,7 +65,8 @@ fn percent(share: &Share) -> String {
 /// How samples were recognised; functions without a rule by name, so that the table can grow.
 fn coverage(shares: &Shares) -> String {
     let coverage = &shares.coverage;
-    let all = (coverage.by_name + coverage.by_window + coverage.undecided).max(1) as f64;
+    let all =
+        coverage.by_name.saturating_add(coverage.by_window).saturating_add(coverage.undecided).max(1) as f64;
     let part = |count: u64| 100.0 * count as f64 / all;
     let window = coverage.no_window.as_ref().map(|why| format!("; no window: {why}")).unwrap_or_default();
     let without: Vec<String> =

@@ -196,7 +196,7 @@ fn foot(out: &mut String, wanted: &FlameSvg<'_>, laid: &Laid, y: f64) {
     let mut sums = vec![0_u64; wanted.categories.names.len()];
     for (own, category) in laid.own.iter().zip(&wanted.categories.of) {
         if let Some(sum) = sums.get_mut(*category as usize) {
-            *sum += own;
+            *sum = own.saturating_add(*sum);
         }
     }
     let mut x = MARGIN;

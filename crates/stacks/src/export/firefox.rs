@@ -19,13 +19,13 @@ const RATE: u64 = 1000;
 /// # Errors
 /// Where the JSON cannot be written, which would be a mistake of ours.
 pub fn firefox(chosen: Chosen<'_>) -> Result<String, serde_json::Error> {
-    let nanos = 1_000_000_000 / chosen.about().frequency.unwrap_or(RATE).max(1);
+    let nanos = (1_000_000_000 / chosen.about().frequency.unwrap_or(RATE).max(1)).max(1);
     let zero = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
     let profile = Profile::new(chosen.name, zero, SamplingInterval::from_nanos(nanos));
     let mut writing = Writing::new(chosen, profile);
     let first = chosen.samples().filter_map(|sample| sample.at).min().map_or(0, |at| at.0);
     for (number, sample) in (0..).zip(chosen.samples()) {
-        let since = sample.at.map_or(number * nanos, |at| at.0.saturating_sub(first));
+        let since = sample.at.map_or(nanos.saturating_mul(number), |at| at.0.saturating_sub(first));
         writing.add(sample, Timestamp::from_nanos_since_reference(since), nanos);
     }
     writing.profile.set_symbolicated(true);
@@ -55,7 +55,13 @@ impl<'a> Writing<'a> {
         let thread = self.thread(sample, at);
         let stack = sample.leaf.and_then(|leaf| self.stack(thread, leaf));
         let weight = i32::try_from(sample.count).unwrap_or(i32::MAX);
-        self.profile.add_sample(thread, at, stack, CpuDelta::from_nanos(nanos * sample.count), weight);
+        self.profile.add_sample(
+            thread,
+            at,
+            stack,
+            CpuDelta::from_nanos(nanos.saturating_mul(sample.count)),
+            weight,
+        );
     }
 
     /// The thread of a sample; where the source has none, its command stands for it.

@@ -12,13 +12,15 @@ use super::Chosen;
 pub fn folded(chosen: Chosen<'_>) -> String {
     let mut counts: HashMap<(CommId, Option<NodeId>), (&str, u64)> = HashMap::new();
     for sample in chosen.samples() {
-        counts.entry((sample.comm, sample.leaf)).or_insert((chosen.comm(sample), 0)).1 += sample.count;
+        let (_, count) = counts.entry((sample.comm, sample.leaf)).or_insert((chosen.comm(sample), 0));
+        *count = count.saturating_add(sample.count);
     }
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for ((_, leaf), (comm, count)) in counts {
         let frames = chosen.frames(leaf).into_iter().filter_map(|id| chosen.profile.frame(id)).map(frame);
         let parts: Vec<String> = std::iter::once(plain(comm)).chain(frames).collect();
-        *lines.entry(parts.join(";")).or_default() += count;
+        let all = lines.entry(parts.join(";")).or_default();
+        *all = all.saturating_add(count);
     }
     lines.into_iter().map(|(stack, count)| format!("{stack} {count}\n")).collect()
 }

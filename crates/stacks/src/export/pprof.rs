@@ -24,6 +24,9 @@ mod field {
     pub(super) const COMMENT: u32 = 13;
 }
 
+/// The largest value of a sample.
+const LARGEST_VALUE: u64 = i64::MAX.cast_unsigned();
+
 /// The file. A sample's command is its label `command`; a sample without a stack ends in `[no stack]`.
 ///
 /// # Errors
@@ -80,8 +83,9 @@ fn samples(chosen: Chosen<'_>, texts: &mut Texts, profile: &mut Message) {
             entries.len() - 1
         });
         if let Some(entry) = entries.get_mut(at) {
-            entry.2 += sample.count;
-            entry.3 += sample.weight;
+            // pprof's values are signed.
+            entry.2 = entry.2.saturating_add(sample.count).min(LARGEST_VALUE);
+            entry.3 = entry.3.saturating_add(sample.weight).min(LARGEST_VALUE);
         }
     }
     let key = texts.number("command");
@@ -122,7 +126,7 @@ fn functions(chosen: Chosen<'_>, texts: &mut Texts, profile: &mut Message) {
 /// From the first to the last sample, in nanoseconds; 0 where the source has no times.
 fn duration(chosen: Chosen<'_>) -> u64 {
     let times = || chosen.samples().filter_map(|sample| sample.at);
-    times().max().zip(times().min()).map_or(0, |(last, first)| last.0 - first.0)
+    times().max().zip(times().min()).map_or(0, |(last, first)| last.since(first).0)
 }
 
 /// The table of strings; number 0 is the empty one.

@@ -47,7 +47,7 @@ fn profile(chosen: Chosen<'_>, name: &str, samples: &[&StackSample]) -> Value {
         "name": name,
         "unit": if nanoseconds { "nanoseconds" } else { "none" },
         "startValue": 0,
-        "endValue": weights.iter().sum::<u64>(),
+        "endValue": weights.iter().copied().fold(0, u64::saturating_add),
         "samples": samples.iter().map(stack).collect::<Vec<_>>(),
         "weights": weights,
     })

@@ -1,9 +1,11 @@
 use perflab_model::event::Phase;
 use perflab_model::manifest::Anchor;
+use perflab_model::profile::{CommId, StackSample};
 use perflab_model::series::{ColumnKind, ColumnType, SeriesSchema};
 use perflab_model::study::Source;
 use perflab_model::{
-    Case, Column, Direction, FORMAT_VERSION, Facts, Metric, Outcome, Plan, Slot, Status, Unit,
+    Case, Column, Direction, FORMAT_VERSION, Facts, Metric, Outcome, Plan, Profiled, Slot, StackBatch,
+    Status, Unit,
 };
 
 use super::*;
@@ -229,5 +231,29 @@ fn what_an_open_iteration_holds_of_a_target_has_an_end() {
         let times = (0..1000).take_while(|_| open.hold(0, event.clone()).is_ok()).count();
         assert!((50..150).contains(&times), "{times}");
         open.hold(1, event.clone()).unwrap();
+    }
+}
+
+#[test]
+fn a_profile_that_no_run_of_that_length_can_have_is_not_believed() {
+    let sample = |count, weight| {
+        let (at, cpu, pid, tid, comm, leaf) = (Some(Nanos(u64::MAX)), None, None, None, CommId(0), None);
+        StackSample { at, cpu, pid, tid, comm, leaf, count, weight }
+    };
+    let batch = |count, weight| {
+        What::Stacks(Box::new(StackBatch { samples: vec![sample(count, weight)], ..StackBatch::default() }))
+    };
+    let about = |lost, unreadable, cost| {
+        What::Profiled(Box::new(Profiled { lost, unreadable, cost: Nanos(cost), ..Profiled::default() }))
+    };
+    let mut world = World::new();
+    for honest in [batch(1, 0), batch(1, 10_000_000), about(1000, 1000, 50_000_000)] {
+        assert!(matches!(world.judge(0, honest), Ok(Verdict::Hold(_))));
+    }
+    let most = u64::MAX;
+    let lies =
+        [batch(2, 1), batch(0, 1), batch(1, most), about(most, 0, 0), about(0, most, 0), about(0, 0, most)];
+    for lie in lies {
+        assert!(world.judge(0, lie.clone()).is_err(), "{lie:?}");
     }
 }

@@ -28,7 +28,7 @@ pub fn export(context: &Context, wanted: &Export) -> anyhow::Result<Exit> {
     }
     path.write(&bytes)?;
     let parts = profile.parts();
-    if parts.lost + parts.unreadable > 0 {
+    if parts.lost > 0 || parts.unreadable > 0 {
         let (lost, unreadable) = (parts.lost, parts.unreadable);
         context
             .say(format!("not in the file: {lost} samples lost for want of room, {unreadable} unreadable"));

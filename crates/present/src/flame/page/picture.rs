@@ -72,23 +72,24 @@ fn side(joined: &Joined<'_>, side: &JoinedSide<'_>, name: String) -> Side {
 
 /// Samples by cell; `None` unless all have a time.
 fn time(side: &JoinedSide<'_>) -> Option<Time> {
-    let (mut stretches, mut entries) = (Vec::new(), Vec::new());
+    let (mut stretches, mut entries, mut seconds) = (Vec::new(), Vec::new(), 0_u32);
     for (number, run) in side.runs.iter().enumerate() {
         for (at, leaves) in run.leaves.iter().enumerate().filter(|(_, leaves)| !leaves.is_empty()) {
-            let seconds: u32 = stretches.iter().map(|(_, seconds)| seconds).sum();
             let cells = cells(run, at, leaves)?;
             let length = cells.iter().map(|(cell, _, _)| cell / ROWS + 1).max().unwrap_or(0);
             let name =
                 if side.runs.len() > 1 { format!("run {}", number + 1) } else { format!("{}", at + 1) };
-            stretches.push((name, u32::try_from(length).ok()?));
+            let length = u32::try_from(length).ok()?;
+            stretches.push((name, length));
             let base = u64::from(seconds) * ROWS;
+            seconds = seconds.checked_add(length)?;
             entries.extend(cells.into_iter().map(|(cell, node, count)| (base + cell, node, count)));
         }
     }
     entries.sort_unstable();
     entries.dedup_by(|next, kept| {
         let same = (next.0, next.1) == (kept.0, kept.1);
-        kept.2 += if same { next.2 } else { 0 };
+        kept.2 = kept.2.saturating_add(if same { next.2 } else { 0 });
         same
     });
     (!entries.is_empty()).then(|| Time {

@@ -1,0 +1,99 @@
+//! Targets that lie: an agent of somebody else's may say any number, and the run ends well all the same.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::laboratory::{Laboratory, Said, said};
+
+/// An `ssh` whose other end is an agent that does nothing, and says of it what `$LIE` names.
+const SSH: &str = r#"#!/usr/bin/python3
+import json, os, struct, sys, time
+if "tar " in sys.argv[-1]:
+    while os.read(0, 1 << 20): pass
+    sys.exit(0)
+lie, most, started = os.environ["LIE"], 2**64 - 1, False
+def write(data):
+    while data: data = data[os.write(1, data):]
+def say(report):
+    data = json.dumps(report).encode()
+    write(struct.pack("<I", len(data)) + data)
+now = lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+held = b""
+def take(count):
+    global held
+    while len(held) < count:
+        more = os.read(0, 1 << 16)
+        if not more: sys.exit(0)
+        held += more
+    taken, held = held[:count], held[count:]
+    return taken
+def tell(what): say({"event": {"at": now(), "what": what}})
+write(b"\nperflab-agent/1\n")
+say({"hello": {"program": "perflab 0.1.0", "kernel": "k", "boot_id": "b", "cpus": 4}})
+greeting = b""
+while not greeting.endswith(b"perflab-agent/1\n"): greeting += take(1)
+while True:
+    order = json.loads(take(struct.unpack("<I", take(4))[0]))
+    if order == "undo": say({"reached": "last"})
+    elif order == "leave":
+        tell({"ended": {"status": "finished", "overhead": {"cpu": most, "monitors_cpu": most, "wall": most, "peak_rss": most,
+            "bytes_written": most, "ticks": most, "late_ticks": most, "lost_ticks": most}}})
+        say({"reached": "end"})
+    elif order == "cancel": pass
+    elif "ping" in order:
+        wrong = lie == "clock" or (lie == "clock-later" and started)
+        say({"pong": {"id": order["ping"]["id"], "at": most if wrong else now()}})
+    elif "enrol" in order: say({"reached": "first"})
+    elif "ready" in order: say({"reached": {"before": order["ready"]["index"]}})
+    elif "start" in order:
+        index, at, started = order["start"]["index"], now(), True
+        if lie == "stacks":
+            tell({"stacks": {"slot": index, "frames": [{"name": "x", "kind": "kernel"}], "nodes": [[None, 0]], "comms": ["c"],
+                "samples": [[1, 1, 1, 1, 0, 0, most, most]] * 2}})
+        tell({"sample": {"boot": 0, "target": None, "case": 0, "iteration": index, "metric": "speed", "value": 1.0,
+            "unit": "ops/s", "direction": "higher", "primary": True, "start": at, "end": at}})
+        tell({"iteration-ended": {"slot": index, "outcome": {"outcome": "ok"}, "start": at, "end": at}})
+        say({"reached": {"after": index}})
+    elif "rehearse" in order: say({"woke": {"at": now()}})
+"#;
+
+fn lied_to(laboratory: &Laboratory, lie: &str) -> Said {
+    let ssh = laboratory.path("bin/ssh");
+    fs::create_dir_all(laboratory.path("bin")).unwrap();
+    fs::write(&ssh, SSH).unwrap();
+    fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).unwrap();
+    let study = laboratory.study(
+        "liar.toml",
+        "run = { iterations = 3, warmup = 0 }\nprofile = { frequency = 99, scope = \"workload\" }\n[workload.echo]\n\
+         [target.liar]\nkind = \"ssh\"\naddress = \"nowhere\"\n",
+    );
+    let path = format!("{}:{}", laboratory.path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = laboratory.command(&["run", &study]);
+    said(command.env("PATH", path).env("LIE", lie).output().unwrap())
+}
+
+#[test]
+fn a_target_whose_clock_no_machine_has_is_given_up_for_that() {
+    for lie in ["clock", "clock-later"] {
+        let ended = lied_to(&Laboratory::new(), lie);
+        assert!(ended.err.contains("its clock says 18446744073709551615 ns"), "{lie}: {}", ended.err);
+        assert!(matches!(ended.code, Some(3 | 4)), "{lie}: {:?} {}", ended.code, ended.err);
+    }
+}
+
+#[test]
+fn a_profile_that_no_target_can_have_is_not_stored() {
+    let laboratory = Laboratory::new();
+    let ended = lied_to(&laboratory, "stacks");
+    assert!(ended.err.contains("as none can"), "{}", ended.err);
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(laboratory.run(&["flame", "shares"]).err.contains("holds no stacks"));
+}
+
+#[test]
+fn what_a_target_claims_to_have_cost_ends_no_run() {
+    let laboratory = Laboratory::new();
+    let ended = lied_to(&laboratory, "");
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(laboratory.good(&["show"]).err.contains("18446744073709551615 ticks"));
+}
