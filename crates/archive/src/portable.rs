@@ -20,6 +20,8 @@ const LEVEL: i32 = 3;
 /// Bytes that any file may unpack to, and how many a packed byte may beyond that.
 const ALWAYS: u64 = 1 << 30;
 const RATIO: u64 = 400;
+/// Files that a run can have: its own few, a table for each monitor of each target, one for each case that was profiled.
+const MOST_FILES: usize = 10_000;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Writes `run` as a portable file; gives the file's size in bytes.
@@ -54,8 +56,13 @@ pub fn export_to(run: &RunDir, out: impl io::Write) -> Result<(), ArchiveError> 
 }
 
 fn pack(run: &RunDir, out: impl io::Write) -> io::Result<()> {
+    let files = files(run.path())?;
+    if files.len() > MOST_FILES {
+        let reason = format!("it has {} files, and a portable file holds {MOST_FILES} at most", files.len());
+        return Err(io::Error::other(reason));
+    }
     let mut tar = tar::Builder::new(Encoder::new(out, LEVEL)?);
-    for path in files(run.path())? {
+    for path in files {
         let inner = path.strip_prefix(run.path()).map_err(io::Error::other)?;
         let content = open_finite(&path)?;
         let mut header = Header::new_gnu();
@@ -107,6 +114,9 @@ pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     let half = half.map_err(ArchiveError::io("create", &runs))?;
     let _lock = RunLock::take(half.path())?;
     let id = unpack(file, half.path())?;
+    // Once for all its files: one by one, each waits for the disk.
+    let kept = File::open(half.path()).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
+    kept.map_err(ArchiveError::io("write", &runs))?;
     let place = runs.join(&id);
     if place.exists() {
         return Err(ArchiveError::Exists { path: place });
@@ -116,11 +126,34 @@ pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     found.pop().ok_or_else(|| ArchiveError::damaged(&place)("it vanished while it was imported"))
 }
 
-/// Opens a portable file for reading, unpacked to a temporary directory that lives as long as the run.
-pub(crate) fn open(file: &Path) -> Result<RunDir, ArchiveError> {
-    let directory = tempfile::tempdir().map_err(ArchiveError::io("unpack", file))?;
-    let id = unpack(file, directory.path())?;
-    RunDir::unpacked(&directory.path().join(id), directory)
+/// A folder for a while, removed when it is dropped.
+pub trait UnpackFolder: std::fmt::Debug + Send + Sync {
+    /// Where it is.
+    fn path(&self) -> &Path;
+}
+
+impl UnpackFolder for tempfile::TempDir {
+    fn path(&self) -> &Path {
+        tempfile::TempDir::path(self)
+    }
+}
+
+/// Makes a folder for a while.
+pub type MakeUnpackFolder = fn() -> io::Result<Box<dyn UnpackFolder>>;
+
+/// A folder below that for temporary files, which a killed process leaves behind.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
+    Ok(Box::new(tempfile::tempdir()?))
+}
+
+/// Opens a portable file for reading, unpacked to a folder that lives as long as the run.
+pub(crate) fn open(file: &Path, make: MakeUnpackFolder) -> Result<RunDir, ArchiveError> {
+    let folder = make().map_err(ArchiveError::io("unpack", file))?;
+    let id = unpack(file, folder.path())?;
+    RunDir::unpacked(&folder.path().join(id), folder)
 }
 
 /// Unpacks `file` under `directory`, which is fresh; gives the run's id.
@@ -132,8 +165,14 @@ fn unpack(file: &Path, directory: &Path) -> Result<String, ArchiveError> {
     let most = ALWAYS.max(opened.metadata().map_or(0, |found| found.len()).saturating_mul(RATIO));
     let mut tar = tar::Archive::new(Bounded::new(Decoder::new(opened).map_err(damaged)?, most));
     let mut id: Option<String> = None;
-    for entry in tar.entries().map_err(damaged)? {
+    for (count, entry) in tar.entries().map_err(damaged)?.enumerate() {
         let mut entry = entry.map_err(damaged)?;
+        if count == MOST_FILES {
+            return Err(refused(
+                file,
+                format!("it has more than the {MOST_FILES} files that a run can have"),
+            ));
+        }
         let path = inner_path(file, &entry).map_err(|reason| refused(file, reason))?;
         let top = path.iter().next().map(|top| top.to_string_lossy().into_owned()).unwrap_or_default();
         if !is_run_id(&top) || id.as_ref().is_some_and(|id| *id != top) {
@@ -165,10 +204,7 @@ fn inner_path<R: io::Read>(file: &Path, entry: &tar::Entry<R>) -> Result<PathBuf
 fn place(entry: &mut impl io::Read, path: &Path) -> Result<(), ArchiveError> {
     let parent = path.parent().unwrap_or(path);
     fs::create_dir_all(parent).map_err(ArchiveError::io("create", parent))?;
-    let copied = File::create_new(path).and_then(|mut file| {
-        io::copy(entry, &mut file)?;
-        file.sync_all()
-    });
+    let copied = File::create_new(path).and_then(|mut file| io::copy(entry, &mut file).map(drop));
     copied.map_err(ArchiveError::io("unpack", path))
 }
 

@@ -9,11 +9,11 @@ use perflab_model::record::Advice;
 use perflab_model::series::{Gap, Series, Spans};
 use perflab_model::trace::{Operations, Traced};
 use perflab_model::{Event, Iteration, Manifest, Outcome, Profile, RunRecord, Status, What};
-use tempfile::TempDir;
 
 use crate::checksums::open_verified;
 use crate::events::{Events, kind};
 use crate::layout::{JOURNAL, SAMPLES, series_file};
+use crate::portable::UnpackFolder;
 use crate::{ArchiveError, io, iterations, lock, manifest, outputs, samples, series, stacks, traces};
 
 /// One run on disk.
@@ -23,7 +23,7 @@ pub struct RunDir {
     id: String,
     short: String,
     /// Keeps the directory that a portable file was unpacked to.
-    _unpacked: Option<Arc<TempDir>>,
+    _unpacked: Option<Arc<dyn UnpackFolder>>,
 }
 
 impl RunDir {
@@ -42,10 +42,10 @@ impl RunDir {
         RunDir { path, id, short, _unpacked: None }
     }
 
-    /// A run that lives as long as `directory`.
-    pub(crate) fn unpacked(path: &Path, directory: TempDir) -> Result<Self, ArchiveError> {
+    /// A run that lives as long as `folder`.
+    pub(crate) fn unpacked(path: &Path, folder: Box<dyn UnpackFolder>) -> Result<Self, ArchiveError> {
         let run = RunDir::open(path)?;
-        Ok(RunDir { _unpacked: Some(Arc::new(directory)), ..run })
+        Ok(RunDir { _unpacked: Some(folder.into()), ..run })
     }
 
     /// The run's id, a ULID.
@@ -174,7 +174,7 @@ impl RunDir {
         }
         match self.journal()? {
             (events, true) => stacks::read(&self.path, case, events),
-            (events, false) => stacks::read_of(events, case, &manifest::read(&self.path)?.plan),
+            (events, false) => stacks::read_of(&self.path, events, case, &manifest::read(&self.path)?.plan),
         }
     }
 

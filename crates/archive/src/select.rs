@@ -22,7 +22,7 @@ impl Archive {
             return self.latest(back).map(|run| vec![run]);
         }
         if selector.contains('/') || selector == "." || selector.ends_with(".perflab") {
-            return open_path(Path::new(selector)).map(|run| vec![run]);
+            return self.open_path(Path::new(selector)).map(|run| vec![run]);
         }
         if let Some(run) = self.by_prefix(selector)? {
             return Ok(vec![run]);
@@ -31,6 +31,10 @@ impl Archive {
         let named = labelled.iter().filter(|(_, label)| label.as_deref() == Some(selector));
         let runs: Vec<RunDir> = named.map(|(run, _)| run.clone()).collect();
         if runs.is_empty() { Err(self.not_found(selector, &labelled)) } else { Ok(runs) }
+    }
+
+    fn open_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
+        if path.is_dir() { RunDir::open(path) } else { portable::open(path, self.make_unpack_folder) }
     }
 
     fn latest(&self, back: &str) -> Result<RunDir, ArchiveError> {
@@ -90,8 +94,4 @@ impl Archive {
         };
         ArchiveError::NotFound { selector: selector.into(), archive: self.path().into(), hint }
     }
-}
-
-fn open_path(path: &Path) -> Result<RunDir, ArchiveError> {
-    if path.is_dir() { RunDir::open(path) } else { portable::open(path) }
 }

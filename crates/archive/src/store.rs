@@ -9,6 +9,7 @@ use perflab_model::{Manifest, Status};
 
 use crate::events::{Events, kind, kind_of};
 use crate::layout::{HALF, JOURNAL, RUNS};
+use crate::portable::{MakeUnpackFolder, make_unpack_folder};
 use crate::recorder::Recorder;
 use crate::run::standing;
 use crate::{ArchiveError, id, iterations, manifest};
@@ -17,6 +18,7 @@ use crate::{ArchiveError, id, iterations, manifest};
 #[derive(Debug, Clone)]
 pub struct Archive {
     path: PathBuf,
+    pub(crate) make_unpack_folder: MakeUnpackFolder,
 }
 
 /// One line of a list of runs.
@@ -58,7 +60,13 @@ impl Archive {
         if path.exists() && !path.is_dir() {
             return Err(ArchiveError::NoDirectory { path: path.into() });
         }
-        Ok(Archive { path: path.into() })
+        Ok(Archive { path: path.into(), make_unpack_folder })
+    }
+
+    /// The same; portable files that are read without being imported are unpacked to folders that `make` makes.
+    #[must_use]
+    pub fn unpacking_to(self, make: MakeUnpackFolder) -> Self {
+        Archive { make_unpack_folder: make, ..self }
     }
 
     /// Where the archive is: what the user said, else `$PERFLAB_ARCHIVE`, else `./perflab-archive`.

@@ -121,3 +121,21 @@ fn a_newer_or_foreign_or_cut_file_is_named() {
     fs::write(&cut, "hello").unwrap();
     assert!(import(&archive, &cut).unwrap_err().to_string().contains("no portable file of perflab"));
 }
+
+#[test]
+fn a_file_of_more_members_than_a_run_can_have_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("many.perflab");
+    let mut tar = tar::Builder::new(zstd::Encoder::new(File::create(&file).unwrap(), 1).unwrap());
+    let id = perflab_archive::new_run_id();
+    for number in 0..10_001 {
+        let mut header = Header::new_gnu();
+        header.set_size(0);
+        tar.append_data(&mut header, format!("{id}/logs/{number}"), &[][..]).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap();
+    let archive = archive(directory.path(), "archive");
+    let error = import(&archive, &file).unwrap_err().to_string();
+    assert!(error.contains("more than the 10000 files that a run can have"), "{error}");
+    assert_eq!(fs::read_dir(archive.path().join("runs")).unwrap().count(), 0);
+}

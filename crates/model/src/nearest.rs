@@ -13,17 +13,29 @@ fn likeness(name: &str, candidate: &str) -> f64 {
     strsim::jaro_winkler(name, candidate).max(if one_slip { 0.9 } else { 0.0 })
 }
 
-/// A hint for an unknown name: the nearest one, or all of them.
+/// Names that are listed whole; of more, a program's symbols say, only the nearest help.
+const LISTED: usize = 40;
+const NEAREST: usize = 10;
+/// Signs of a name that are shown where it is one of very many.
+const SHOWN: usize = 200;
+
+/// A hint for an unknown name: the nearest one, or all of them; of very many the ten nearest, and how many more there are.
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let all: Vec<&str> = known.into_iter().collect();
-            if all.is_empty() {
-                "none is known here".into()
-            } else {
-                format!("known here: {}", all.join(", "))
-            }
+    if let Some(near) = nearest(name, known.clone()) {
+        return format!("did you mean `{near}`?");
+    }
+    let mut all: Vec<&str> = known.into_iter().collect();
+    match all.len() {
+        0 => "none is known here".into(),
+        1..=LISTED => format!("known here: {}", all.join(", ")),
+        many => {
+            all.sort_by_cached_key(|candidate| std::cmp::Reverse((likeness(name, candidate) * 1e6) as u64));
+            let cut = |name: &&str| match name.char_indices().nth(SHOWN) {
+                Some((at, _)) => format!("{}…", name.get(..at).unwrap_or(name)),
+                None => (*name).to_owned(),
+            };
+            let nearest: Vec<String> = all.iter().take(NEAREST).map(cut).collect();
+            format!("the nearest: {}, and {} more", nearest.join(", "), many - NEAREST)
         }
     }
 }
@@ -39,5 +51,17 @@ mod tests {
         assert_eq!(nearest("rm", ["run", "list"]), None);
         assert_eq!(hint("zzz", ["a", "b"]), "known here: a, b");
         assert_eq!(hint("zzz", []), "none is known here");
+    }
+
+    #[test]
+    fn of_very_many_names_the_nearest_are_told_and_how_many_more() {
+        let mut all: Vec<String> = (0..5000).map(|n| format!("function_{n:04}")).collect();
+        all.push("zzy_and_more".into());
+        all.push("z".repeat(100_000));
+        let told = hint("zzzy", all.iter().map(String::as_str));
+        assert!(
+            told.len() < 1000 && told.ends_with(", and 4992 more") && told.contains("zzy_and_more"),
+            "{told}"
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! What every verb needs: the archive, the catalogue, how to print.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use perflab_archive::Archive;
-use perflab_model::untrusted_text::visible_text;
-use perflab_observe::Root;
+use perflab_archive::portable::{UnpackFolder, make_unpack_folder};
+use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_model::untrusted_text::{visible_line, visible_text};
+use perflab_observe::{Root, own_directories};
 use perflab_present::table::{Format, Grid};
 use perflab_workload::Catalogue;
 
@@ -47,7 +49,7 @@ impl Context {
 
     /// The archive, made where it is not there yet.
     pub fn archive(&self) -> anyhow::Result<Archive> {
-        Ok(Archive::open(&self.archive)?)
+        Ok(Archive::open(&self.archive)?.unpacking_to(unpack_folder))
     }
 
     /// Where the archive lies.
@@ -112,6 +114,11 @@ impl Context {
         }
     }
 
+    /// Says a sentence with names of others in it, such as labels and titles: none of them begins a line of its own.
+    pub fn say_line(&self, text: &str) {
+        self.say(visible_line(text));
+    }
+
     /// Says something on stderr, unless `--quiet`.
     pub fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {
@@ -127,6 +134,28 @@ const LONGEST_TEXT: u64 = 64 << 20;
 pub fn text_file(path: &std::path::Path) -> io::Result<String> {
     let bytes = perflab_archive::read_finite(path, LONGEST_TEXT)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// A folder that a portable file is unpacked to: the next perflab removes it where this one is killed, and a signal does so itself.
+fn unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
+    let boot = perflab_observe::boot_id(&Root::host());
+    match TemporaryFolder::make(&own_directories::state(), &boot) {
+        Ok(folder) => {
+            crate::signals::end_with_settings_put_back()?;
+            Ok(Box::new(Unpacked(folder)))
+        }
+        // Without a place for a journal, as in a home that is read only, it is read all the same.
+        Err(_) => make_unpack_folder(),
+    }
+}
+
+#[derive(Debug)]
+struct Unpacked(TemporaryFolder);
+
+impl UnpackFolder for Unpacked {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
 }
 
 fn terminal_width() -> Option<usize> {

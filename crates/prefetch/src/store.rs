@@ -173,8 +173,9 @@ pub fn program(word: &OsStr) -> Result<PathBuf, PrefetchError> {
     let found = found.and_then(|path| fs::canonicalize(path).ok());
     found.ok_or_else(|| {
         let program = path.display().to_string();
-        let hint =
-            near_program(&program).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        // A path is meant as it stands: no name of PATH is near it.
+        let near = (!program.contains('/')).then(|| near_program(&program)).flatten();
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         PrefetchError::NoProgram { program, hint }
     })
 }

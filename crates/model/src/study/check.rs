@@ -53,8 +53,10 @@ pub(super) fn problems(study: &Study) -> Vec<Problem> {
 
 fn profile(study: &Study, found: &mut Vec<Problem>) {
     let Some(profile) = &study.profile else { return };
-    if !(1..=50_000).contains(&profile.frequency) {
-        let problem = Problem::new("profile.frequency", "must be between 1 and 50000 samples a second");
+    let highest = super::Profiling::HIGHEST_FREQUENCY;
+    if !(1..=highest).contains(&profile.frequency) {
+        let message = format!("must be between 1 and {highest} samples a second");
+        let problem = Problem::new("profile.frequency", message);
         found.push(problem.hint("499 costs next to nothing, 4999 is felt"));
     }
     if !study.target.is_empty() && profile.pid.is_some() {

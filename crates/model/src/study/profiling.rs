@@ -18,6 +18,11 @@ pub struct Profiling {
     pub symbols: Vec<String>,
 }
 
+impl Profiling {
+    /// The highest `frequency`, in samples a second.
+    pub const HIGHEST_FREQUENCY: u32 = 50_000;
+}
+
 impl Default for Profiling {
     fn default() -> Self {
         Profiling { frequency: 499, scope: ProfileScope::System, pid: None, symbols: Vec::new() }

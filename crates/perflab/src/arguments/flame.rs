@@ -45,7 +45,8 @@ Examples:
   perflab flame record -F 999 -p 1234 --for 5s")]
 pub struct Record {
     /// Samples a second on each CPU
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499)]
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 499,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(perflab_model::study::Profiling::HIGHEST_FREQUENCY)))]
     pub frequency: u32,
     /// Everybody's stacks, on every CPU (as without a command)
     #[arg(short = 'a', long, conflicts_with = "pid")]

@@ -276,15 +276,13 @@ pub fn percent(option: &str, text: &str) -> Result<f64, Usage> {
     let text = text.trim();
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..100.0).contains(number)).map(|number| number / 100.0);
-    number.ok_or_else(|| match text.parse::<f64>() {
-        Ok(bare) => Usage::new(
-            format!("{option} {text} has no unit"),
-            format!(
-                "write {}%{}",
-                bare,
-                if bare < 1.0 { format!(" or {}%", bare * 100.0) } else { String::new() }
-            ),
-        ),
-        Err(_) => Usage::new(format!("{option} {text} is not a per cent value below 100"), "write 3%"),
+    number.ok_or_else(|| match text.parse::<f64>().ok().filter(|bare| (0.0..100.0).contains(bare)) {
+        Some(bare) => {
+            // A fraction was meant, or so small a share.
+            let hundredfold = (bare * 1e8).round() / 1e6;
+            let or = if bare > 0.0 && bare < 1.0 { format!(" or {hundredfold}%") } else { String::new() };
+            Usage::new(format!("{option} {text} has no unit"), format!("write {bare}%{or}"))
+        }
+        None => Usage::new(format!("{option} {text} is not a per cent value below 100"), "write 3%"),
     })
 }

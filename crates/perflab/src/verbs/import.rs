@@ -93,7 +93,11 @@ fn told(context: &Context, all: &[Imported]) -> anyhow::Result<()> {
     }
     for imported in all {
         let label = imported.label.as_deref().map_or(String::new(), |label| format!(", labelled {label}"));
-        context.say(format!("run: {}{label} (taken for {})", imported.run.short(), imported.kind.name()));
+        context.say_line(&format!(
+            "run: {}{label} (taken for {})",
+            imported.run.short(),
+            imported.kind.name()
+        ));
     }
     Ok(())
 }

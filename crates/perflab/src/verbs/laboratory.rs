@@ -89,7 +89,7 @@ pub fn check(context: &Context, wanted: &arguments::Check) -> anyhow::Result<Exi
     }
     let mut grid = Grid::new(["what", "found", "better", "why"].map(Column::left));
     for finding in FINDINGS.iter().filter_map(|rule| rule.apply(&facts)) {
-        grid.add(finding.iter().map(|text| Cell::from(text.as_str())));
+        grid.add(finding);
     }
     context.print(&grid)?;
     context.say("`perflab check --facts` prints everything that a run records of this machine");
@@ -100,10 +100,17 @@ pub fn check(context: &Context, wanted: &arguments::Check) -> anyhow::Result<Exi
 pub fn facts_grid(facts: &Facts) -> Grid {
     let mut grid = Grid::new(["fact", "value", "source"].map(Column::left));
     for (key, fact) in &facts.0 {
-        let value = fact.value.to_string();
-        grid.add([key.as_str(), value.as_str(), fact.source.as_str()].map(Cell::from));
+        grid.add([key.as_str().into(), fact_cell(&fact.value), fact.source.as_str().into()]);
     }
     grid
+}
+
+/// A fact's value: numbers with a point in as many digits as people read.
+fn fact_cell(value: &Value) -> Cell {
+    match value {
+        Value::Float(number) => Cell::shown(Cell::quantity(*number, "").text(), value.to_string()),
+        other => Cell::from(other.to_string()),
+    }
 }
 
 /// Something that disturbs measurements, and how to see it in the facts.
@@ -115,10 +122,9 @@ struct Rule {
 }
 
 impl Rule {
-    fn apply(&self, facts: &Facts) -> Option<Vec<String>> {
+    fn apply(&self, facts: &Facts) -> Option<[Cell; 4]> {
         let value = facts.get(self.fact)?;
-        (self.bad)(value)
-            .then(|| vec![self.fact.into(), value.to_string(), self.better.into(), self.why.into()])
+        (self.bad)(value).then(|| [self.fact.into(), fact_cell(value), self.better.into(), self.why.into()])
     }
 }
 
@@ -166,3 +172,15 @@ const FINDINGS: &[Rule] = &[
         why: "foreign modules or warnings: the kernel is not the one you think of",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_facts_have_the_digits_that_people_read() {
+        let text = |value: Value| fact_cell(&value).text().to_owned();
+        assert_eq!(text(Value::Float(0.10478584825978167)), "0.1048");
+        assert_eq!(text(Value::Int(123_456_789)), "123456789");
+    }
+}

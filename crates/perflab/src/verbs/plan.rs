@@ -12,12 +12,12 @@ use crate::sides;
 
 /// Boots and iterations that a wanted precision costs.
 pub fn run(context: &Context, wanted: &arguments::Plan) -> anyhow::Result<Exit> {
+    let goal = goal(wanted)?;
     let archive = context.archive()?;
     let mut side = Side { name: wanted.runs.join(", "), runs: Vec::new() };
     for name in &wanted.runs {
         side.runs.extend(sides::side(&archive, name)?.runs);
     }
-    let goal = goal(wanted)?;
     let options = Options { metrics: wanted.metric.clone(), ..Options::default() };
     let (planned, unplanned) = ahead(&side, &goal, &options)?;
     context.print(&grid(&planned))?;
@@ -31,16 +31,25 @@ pub fn run(context: &Context, wanted: &arguments::Plan) -> anyhow::Result<Exit> 
 }
 
 fn goal(wanted: &arguments::Plan) -> Result<Wanted, Usage> {
-    let choices =
-        [(&wanted.detect, Aim::Detect), (&wanted.decide, Aim::Decide), (&wanted.precision, Aim::Precision)];
-    let chosen = choices.into_iter().find_map(|(text, aim)| Some((text.as_ref()?, aim)));
+    let choices = [
+        ("--detect", &wanted.detect, Aim::Detect),
+        ("--decide", &wanted.decide, Aim::Decide),
+        ("--precision", &wanted.precision, Aim::Precision),
+    ];
+    let chosen = choices.into_iter().find_map(|(option, text, aim)| Some((option, text.as_ref()?, aim)));
     let (size, aim) = match chosen {
-        Some((text, aim)) => (super::compare::percent("the goal", text)?, aim),
+        Some((option, text, aim)) => {
+            // Whatever its unit, nothing is nothing.
+            let is_zero =
+                text.trim().trim_end_matches('%').trim().parse::<f64>().is_ok_and(|size| size == 0.0);
+            if is_zero {
+                let message = format!("{option} {text} is no goal: it needs infinitely many repetitions");
+                return Err(Usage::new(message, "write 1%"));
+            }
+            (super::compare::percent(option, text)?, aim)
+        }
         None => (0.01, Aim::Precision),
     };
-    if size <= 0.0 {
-        return Err(Usage::new("a goal of 0 % needs infinitely many repetitions", "write 1%"));
-    }
     let boot_cost = quantities::time("--boot-cost", &wanted.boot_cost)?;
     Ok(Wanted { size, aim, boot_cost, iterations: wanted.iterations })
 }

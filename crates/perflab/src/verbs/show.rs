@@ -35,7 +35,7 @@ pub fn run(context: &Context, wanted: &arguments::Show) -> anyhow::Result<Exit> 
 pub fn print(context: &Context, run: &RunDir) -> anyhow::Result<()> {
     let record = run.record()?;
     for line in summary(run, &record) {
-        context.say(line);
+        context.say_line(&line);
     }
     context.print(&targets::medians(&record))
 }
@@ -83,7 +83,10 @@ fn gaps(all: &[Gap]) -> Vec<String> {
     }
     let often = |gaps: &[&Gap]| {
         let lasted = |gap: &&Gap| gap.to.map(|to| to.since(gap.from).0);
-        match (gaps.len(), gaps.iter().map(lasted).sum::<Option<u64>>()) {
+        match (
+            gaps.len(),
+            gaps.iter().map(lasted).try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?))),
+        ) {
             (1, None) => String::new(),
             (1, Some(all)) => format!(" ({})", Nanos(all)),
             (times, Some(all)) => format!(" ({times} times, {} in all)", Nanos(all)),

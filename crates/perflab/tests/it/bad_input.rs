@@ -160,3 +160,29 @@ fn a_study_file_that_is_not_there_suggests_the_shipped_ones() {
     assert_eq!(missing.code, Some(2));
     assert!(missing.err.contains("did you mean `quickstart`?"), "{}", missing.err);
 }
+
+#[test]
+fn a_hint_says_what_to_write_and_names_what_was_written() {
+    let laboratory = Laboratory::new();
+    let cases = [
+        (&["plan", "before", "--precision", "0"][..], "--precision 0 is no goal", "0%"),
+        (&["plan", "before", "--detect", "0%"], "--detect 0% is no goal", "no unit"),
+        (&["plan", "before", "--decide", "0.07"], "write 0.07% or 7%", "the goal"),
+        (&["compare", "a", "b", "--margin", "0"], "--margin 0 has no unit; write 0%", " or "),
+        (&["flame", "record", "-F", "100000", "--", "true"], "--frequency", "profile."),
+        (&["flame", "record", "--", "./nosuch"], "nosuch", "did you mean"),
+    ];
+    for (words, wanted, not) in cases {
+        let said = laboratory.run(words);
+        assert_eq!(said.code, Some(2), "{words:?}: {}", said.err);
+        assert!(said.err.contains(wanted) && !said.err.contains(not), "{words:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_label_begins_no_line_of_its_own() {
+    let laboratory = Laboratory::new();
+    laboratory.echo("one\ntwo", 100);
+    let shown = laboratory.good(&["show"]).err;
+    assert!(shown.contains("(one\\ntwo): echo.toml"), "{shown}");
+}

@@ -1,6 +1,7 @@
 //! ^C, kill -9, a full disk: nothing is lost, settings come back.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -114,4 +115,51 @@ fn a_full_disk_is_said_and_what_was_flushed_stays_root() {
     assert!(!laboratory.path("mark").exists(), "the setting is undone");
     let shown = laboratory.good(&["show"]);
     assert!(shown.out.contains("speed"), "{}\n{}", shown.err, shown.out);
+}
+
+/// `show` of a portable file, held up in the middle by an output that nobody takes; and where it is unpacked.
+fn held_show(laboratory: &Laboratory) -> (Child, impl Fn() -> usize + use<>) {
+    let (kept, full) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full, true).unwrap();
+    while rustix::io::write(&full, &[0; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&full, false).unwrap();
+    let place = laboratory.path("tmp");
+    fs::create_dir_all(&place).unwrap();
+    let unpacked = move || fs::read_dir(&place).unwrap().count();
+    let mut command = laboratory.command(&["show", "./whole.perflab"]);
+    let child =
+        command.env("TMPDIR", laboratory.path("tmp")).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    // Its reading end stays open as long as the process of the test.
+    std::mem::forget(kept);
+    wait_for(|| unpacked() == 1 && is_blocked(&child));
+    (child, unpacked)
+}
+
+/// Whether it waits for a pipe.
+fn is_blocked(child: &Child) -> bool {
+    let stack = format!("/proc/{}/task/{0}/wchan", child.id());
+    fs::read_to_string(stack).is_ok_and(|place| place.contains("pipe"))
+}
+
+#[test]
+fn an_unpacked_run_goes_with_the_signal_or_by_undo() {
+    let laboratory = Laboratory::new();
+    laboratory.echo("one", 100);
+    laboratory.good(&["export", "@latest", "whole.perflab"]);
+    let (mut ended, unpacked) = held_show(&laboratory);
+    signal(&ended, rustix::process::Signal::TERM);
+    assert_eq!(ended.wait().unwrap().signal(), Some(15));
+    assert_eq!(unpacked(), 0);
+    let (mut killed, unpacked) = held_show(&laboratory);
+    signal(&killed, rustix::process::Signal::KILL);
+    killed.wait().unwrap();
+    assert_eq!(unpacked(), 1, "nobody could remove it");
+    let undone = laboratory.good(&["undo"]);
+    assert!(
+        format!("{}{}", undone.out, undone.err).contains("/tmp/perflab-"),
+        "{}{}",
+        undone.out,
+        undone.err
+    );
+    assert_eq!(unpacked(), 0);
 }

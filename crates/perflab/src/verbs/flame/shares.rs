@@ -72,7 +72,7 @@ fn of_case(
             serde_json::json!({ "version": VERSION, "case": number, "label": label, "result": found });
         return context.document(&document);
     }
-    context.say(format!("case {number}: {}", case.map(Case::label).unwrap_or_default()));
+    context.say_line(&format!("case {number}: {}", case.map(Case::label).unwrap_or_default()));
     context.print(&flame::shares_grid(&found))?;
     flame::shares_lines(&found).iter().for_each(|line| context.say(line));
     context.say(flame::account(&parts(&profile, Some(&slots))));
