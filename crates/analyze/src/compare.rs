@@ -8,6 +8,8 @@ mod noise;
 mod overall;
 mod twins;
 
+use std::collections::BTreeSet;
+
 use self::edited::EditedCases;
 use crate::comparison::{COMPARISON_FORMAT, Comparison};
 use crate::diagnose::diagnose;
@@ -90,7 +92,7 @@ fn finish(
     warnings.extend(families.too_many_rows.clone());
     warnings.extend(overall::of_tables(&index, &ours, &theirs, &drafts));
     warnings.extend(from_rows);
-    warnings.extend(cell_warnings(&index, &ours, &theirs));
+    warnings.extend(cell_warnings(&ours, &theirs));
     warnings.extend(noise::within(&mut drafts, options));
     overall::flag_rows(&index, &mut drafts, &warnings);
     drafts.iter_mut().for_each(|draft| edited::withhold(&mut draft.row, edited, options));
@@ -111,10 +113,10 @@ fn finish(
 }
 
 /// The findings in every cell, in the order of the rows.
-fn cell_warnings(index: &Index, ours: &Table, theirs: &[Table]) -> Vec<Warning> {
-    let keys = (0..index.subjects.len()).flat_map(|s| (0..index.metrics.len()).map(move |m| (s, m)));
+fn cell_warnings(ours: &Table, theirs: &[Table]) -> Vec<Warning> {
     let tables = || std::iter::once(ours).chain(theirs);
-    let cells = keys.flat_map(|key| tables().filter_map(move |table| table.cells.get(&key)));
+    let keys: BTreeSet<(usize, usize)> = tables().flat_map(|table| table.cells.keys().copied()).collect();
+    let cells = keys.iter().flat_map(|key| tables().filter_map(move |table| table.cells.get(key)));
     cells.flat_map(|cell| cell.warnings.iter().cloned()).collect()
 }
 

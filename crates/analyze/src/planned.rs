@@ -1,7 +1,7 @@
 //! Owns what was planned differently on two sides: what a case is (its workload, definition, parameters, environment), and
 //! how the study carries it out. It refuses results: it looks at manifests only.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use indexmap::IndexMap;
 use perflab_model::study::FactorKind;
@@ -39,14 +39,16 @@ pub(crate) fn edited_cases<'a>(
     lined_up_without: &[String],
 ) -> IndexMap<String, Vec<PlanDifference>> {
     let mut found: IndexMap<String, Vec<PlanDifference>> = IndexMap::new();
+    let mut twins: HashMap<String, Vec<&Case>> = HashMap::new();
+    for twin in &first.plan.cases {
+        twins.entry(case_name(twin, hidden)).or_default().push(twin);
+    }
     for run in others {
         let theirs = &run.manifest;
         let varied = varied_keys(first, theirs, hidden);
         for case in &theirs.plan.cases {
             let name = case_name(case, lined_up_without);
-            for twin in
-                first.plan.cases.iter().filter(|twin| case_name(twin, hidden) == case_name(case, hidden))
-            {
+            for twin in twins.get(&case_name(case, hidden)).into_iter().flatten() {
                 let mut differences = case_differences((first, twin), (theirs, case));
                 differences.retain(|one| !varied.contains(&one.key));
                 if !differences.is_empty() {

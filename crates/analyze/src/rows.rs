@@ -1,6 +1,7 @@
 //! Owns the making of rows: one a case, metric and candidate, with numbers but without a verdict. It refuses to drop
 //! anything: what one side lacks becomes a row that says so.
 
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -50,10 +51,7 @@ pub(crate) fn drafts(
     candidates: &[Table],
     options: &Options,
 ) -> Result<Drafts, AnalyzeError> {
-    let metrics = |subject| metrics_of(index, subject, baseline, candidates).into_iter();
-    let subjects = 0..index.subjects.len();
-    let keys: Vec<_> =
-        subjects.flat_map(|subject| metrics(subject).map(move |metric| (subject, metric))).collect();
+    let keys = keys(baseline, candidates);
     let of = |part: &[(usize, usize)]| -> Result<Drafts, AnalyzeError> {
         let mut found = Drafts::default();
         part.iter()
@@ -103,16 +101,16 @@ fn cell(table: &Table, key: (usize, usize)) -> Option<&Cell> {
     table.cells.get(&key).filter(|cell| cell.has_values())
 }
 
-/// The metrics that any side has in a case, primary ones first.
-fn metrics_of(index: &Index, subject: usize, baseline: &Table, candidates: &[Table]) -> Vec<usize> {
-    let tables = || std::iter::once(baseline).chain(candidates);
-    let is_there = |metric: &usize| tables().any(|table| cell(table, (subject, *metric)).is_some());
-    let is_primary = |metric: &usize| {
-        tables().any(|table| cell(table, (subject, *metric)).is_some_and(|cell| cell.primary))
-    };
-    let mut found: Vec<usize> = (0..index.metrics.len()).filter(is_there).collect();
-    found.sort_by_key(|metric| !is_primary(metric));
-    found
+/// Every case with the metrics that any side has of it, primary ones first.
+fn keys(baseline: &Table, candidates: &[Table]) -> Vec<(usize, usize)> {
+    let mut primary: HashMap<(usize, usize), bool> = HashMap::new();
+    let cells = std::iter::once(baseline).chain(candidates).flat_map(|table| &table.cells);
+    for (key, cell) in cells.filter(|(_, cell)| cell.has_values()) {
+        *primary.entry(*key).or_default() |= cell.primary;
+    }
+    let mut keys: Vec<_> = primary.into_iter().collect();
+    keys.sort_by_key(|((subject, metric), is_primary)| (*subject, !is_primary, *metric));
+    keys.into_iter().map(|(key, _)| key).collect()
 }
 
 impl Spot<'_> {

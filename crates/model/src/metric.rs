@@ -58,7 +58,7 @@ impl fmt::Display for Direction {
 }
 
 /// What a workload declares of one of its metrics.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {
     /// Unique within the workload: `triad`, `time`.

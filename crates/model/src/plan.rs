@@ -37,7 +37,10 @@ impl Case {
 }
 
 fn labelled<'a>(head: &str, pairs: impl Iterator<Item = (&'a str, String)>) -> String {
-    pairs.fold(head.to_owned(), |text, (name, value)| format!("{text} {name}={value}"))
+    pairs.fold(head.to_owned(), |mut text, (name, value)| {
+        text.extend([" ", name, "=", value.as_str()]);
+        text
+    })
 }
 
 /// One iteration to be done.

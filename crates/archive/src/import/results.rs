@@ -2,16 +2,16 @@
 //! the model: an *iteration* is one execution of a benchmark, however many values it gave; a *boot* is whatever was
 //! repeated around executions (a whole configuration, a reboot). Refuses values that are no numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Case, Event, Metric, Name, Nanos, Outcome, Plan, Sample, Slot, Value, What};
 
 /// From when to when, since 1970.
 pub(crate) type Span = (Nanos, Nanos);
 
 /// A case of some [`Results`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CaseId(u32);
 
 /// One execution of a case.
@@ -37,16 +37,22 @@ struct Measured {
     span: Option<Box<Span>>,
 }
 
-/// Everything that the benchmarks of one run reported.
+/// Everything that the benchmarks of one run reported. What is asked for again is found by its hash: a file may name as many
+/// cases, levels and metrics as it likes.
 #[derive(Default)]
 pub(crate) struct Results {
     cases: Vec<Case>,
     known: HashMap<String, u32>,
     counts: Vec<u32>,
-    metrics: Vec<Metric>,
+    metrics: IndexSet<Metric>,
+    /// The metrics of each workload,
     declared: IndexMap<String, Vec<Metric>>,
-    factors: IndexMap<String, Vec<String>>,
+    /// and which of all metrics those are.
+    declares: HashSet<(String, usize)>,
+    factors: IndexMap<String, IndexSet<String>>,
     executions: Vec<Execution>,
+    /// The first execution of each case.
+    firsts: HashMap<u32, u32>,
     /// When executions ran, each once for all that follow one another.
     spans: Vec<Option<Span>>,
     /// Why executions failed.
@@ -81,8 +87,8 @@ impl Results {
         let (parameters, environment) = (point.clone(), IndexMap::new());
         for (factor, level) in levels {
             let known = self.factors.entry((*factor).to_owned()).or_default();
-            if !known.iter().any(|name| name == level) {
-                known.push((*level).to_owned());
+            if !known.contains(*level) {
+                known.insert((*level).to_owned());
             }
         }
         let levels =
@@ -107,14 +113,12 @@ impl Results {
     /// A metric of a case.
     pub(crate) fn metric(&mut self, case: CaseId, metric: Metric) -> MetricId {
         let workload = self.cases.get(case.0 as usize).map_or("", |case| &case.uses);
-        let declared = self.declared.entry(workload.to_owned()).or_default();
-        if !declared.contains(&metric) {
-            declared.push(metric.clone());
-        }
-        let found = self.metrics.iter().position(|known| *known == metric);
-        let place = found.unwrap_or(self.metrics.len());
-        if found.is_none() {
-            self.metrics.push(metric);
+        let (place, _) = match self.metrics.get_index_of(&metric) {
+            Some(place) => (place, false),
+            None => self.metrics.insert_full(metric.clone()),
+        };
+        if self.declares.insert((workload.to_owned(), place)) {
+            self.declared.entry(workload.to_owned()).or_default().push(metric);
         }
         MetricId(u32::try_from(place).unwrap_or(u32::MAX))
     }
@@ -130,15 +134,16 @@ impl Results {
             self.spans.push(span);
         }
         let span = u32::try_from(self.spans.len() - 1).unwrap_or(u32::MAX);
+        let place = u32::try_from(self.executions.len()).unwrap_or(u32::MAX);
         self.executions.push(Execution { slot, span });
-        ExecutionId(u32::try_from(self.executions.len() - 1).unwrap_or(u32::MAX))
+        self.firsts.entry(case.0).or_insert(place);
+        ExecutionId(place)
     }
 
     /// The only execution of a case, made where there is none yet.
     pub(crate) fn same_or_next(&mut self, case: CaseId, span: Option<Span>) -> ExecutionId {
-        let known = self.executions.iter().position(|execution| execution.slot.case == case.0);
-        match known.and_then(|place| u32::try_from(place).ok()) {
-            Some(place) => ExecutionId(place),
+        match self.firsts.get(&case.0) {
+            Some(place) => ExecutionId(*place),
             None => self.execution(case, 0, span),
         }
     }
@@ -167,7 +172,11 @@ impl Results {
         Plan {
             order: "sequential".into(),
             cases: self.cases.clone(),
-            factors: self.factors.clone(),
+            factors: self
+                .factors
+                .iter()
+                .map(|(name, levels)| (name.clone(), levels.iter().cloned().collect()))
+                .collect(),
             slots: self.executions.iter().map(|execution| execution.slot).collect(),
             metrics: self.declared.clone(),
             ..Plan::default()

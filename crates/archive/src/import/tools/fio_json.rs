@@ -1,5 +1,7 @@
 //! `fio --output-format=json`: bandwidth, operations and latencies of each job, each way.
 
+use std::collections::HashMap;
+
 use indexmap::{IndexMap, IndexSet};
 use perflab_model::{Direction, Nanos, Value as Parameter};
 use serde_json::Value;
@@ -39,26 +41,43 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
         return Err(Fault::new("it has no `jobs`"));
     }
     let ended = number(document.member("timestamp_ms")).map(|ms| Nanos((ms.max(0.0) * 1e6) as u64));
-    let mut executions: Vec<(CaseId, ExecutionId)> = Vec::new();
+    let mut executions: HashMap<CaseId, ExecutionId> = HashMap::new();
     // The sum of all clients repeats them.
     let jobs: Vec<&Value> = jobs.iter().filter(|job| text(job, "jobname") != "All clients").collect();
-    for job in &jobs {
-        let options = options(document, job);
-        // What tells jobs of one name apart is part of their name here.
-        let twins = jobs.iter().filter(|twin| text(twin, "jobname") == text(job, "jobname"));
-        let twins: Vec<_> = twins.map(|twin| self::options(document, twin)).collect();
-        let differs = |name: &String| twins.iter().any(|twin| twin.get(name) != options.get(name));
-        let names = twins.iter().flat_map(IndexMap::keys).filter(|name| differs(name)).cloned().collect();
-        one(job, &Options { all: options, names }, ended, &mut executions, story, took);
+    let all: Vec<IndexMap<String, Parameter>> = jobs.iter().map(|job| options(document, job)).collect();
+    let mut twins: HashMap<&str, Vec<&IndexMap<String, Parameter>>> = HashMap::new();
+    for (job, options) in jobs.iter().zip(&all) {
+        twins.entry(text(job, "jobname")).or_default().push(options);
+    }
+    let names: HashMap<&str, IndexSet<String>> =
+        twins.into_iter().map(|(name, twins)| (name, differing(&twins))).collect();
+    let none = IndexSet::new();
+    for (job, all) in jobs.iter().zip(&all) {
+        let names = names.get(text(job, "jobname")).unwrap_or(&none);
+        one(job, &Options { all, names }, ended, &mut executions, story, took);
     }
     Ok(Vec::new())
 }
 
+/// The options in which jobs of one name differ: what tells them apart is part of their name here.
+fn differing(twins: &[&IndexMap<String, Parameter>]) -> IndexSet<String> {
+    let mut seen: IndexMap<&String, (&Parameter, usize, bool)> = IndexMap::new();
+    for (name, value) in twins.iter().flat_map(|twin| twin.iter()) {
+        let (first, times, is_alike) = seen.entry(name).or_insert((value, 0, true));
+        *times += 1;
+        *is_alike &= *first == value;
+    }
+    let differs = |(name, (_, times, is_alike)): (&String, (&Parameter, usize, bool))| {
+        (!is_alike || times < twins.len()).then(|| name.clone())
+    };
+    seen.into_iter().filter_map(differs).collect()
+}
+
 /// The options of a job.
-struct Options {
-    all: IndexMap<String, Parameter>,
+struct Options<'a> {
+    all: &'a IndexMap<String, Parameter>,
     /// those in which it differs from others of its name
-    names: IndexSet<String>,
+    names: &'a IndexSet<String>,
 }
 
 /// Options that do not say what is done, but where, how long files are called, and what is printed.
@@ -93,9 +112,9 @@ fn options(document: &Document, job: &Value) -> IndexMap<String, Parameter> {
 
 fn one(
     job: &Value,
-    options: &Options,
+    options: &Options<'_>,
     ended: Option<Nanos>,
-    executions: &mut Vec<(CaseId, ExecutionId)>,
+    executions: &mut HashMap<CaseId, ExecutionId>,
     story: &mut Story,
     took: &mut Took,
 ) {
@@ -118,9 +137,9 @@ fn one(
 fn figures_of(
     figures: &Value,
     (name, way): (&str, &str),
-    options: &Options,
+    options: &Options<'_>,
     span: Option<Span>,
-    executions: &mut Vec<(CaseId, ExecutionId)>,
+    executions: &mut HashMap<CaseId, ExecutionId>,
     story: &mut Story,
 ) {
     let mut point = IndexMap::from([("job".to_owned(), name.into()), ("way".to_owned(), way.into())]);
@@ -130,9 +149,7 @@ fn figures_of(
     let case = results.case("fio", point);
     results.parameters(case, options.all.clone());
     // Jobs of one name ran beside each other: one execution with several values.
-    let known = executions.iter().find(|(known, _)| *known == case).map(|(_, execution)| *execution);
-    let execution = known.unwrap_or_else(|| results.execution(case, 0, span));
-    executions.push((case, execution));
+    let execution = *executions.entry(case).or_insert_with(|| results.execution(case, 0, span));
     let latency = |figure: &str, name: &str| Some(number(figures.get(figure)?.get(name))? / MICROSECOND);
     let percentile = |key| Some(number(figures.get("clat_ns")?.get("percentile")?.get(key))? / MICROSECOND);
     let mut told = vec![

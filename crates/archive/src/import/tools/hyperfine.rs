@@ -1,8 +1,8 @@
 //! `hyperfine --export-json`: the time of every run of every command.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexMap;
 use perflab_model::{Direction, Value as Parameter};
 use serde_json::Value;
 
@@ -18,8 +18,33 @@ pub(super) fn looks(document: &Document) -> bool {
     })
 }
 
+/// The longest command in bytes: the kernel starts none of more words, unless a stack's limit was raised for it.
+const LONGEST_COMMAND: usize = 2 << 20;
+/// Signs of a command that are shown in a sentence.
+const SHOWN: usize = 200;
+/// Parameters of all commands together: hyperfine has one for each option `-P` or `-L`, and each becomes a column.
+const MOST_PARAMETERS: usize = 100;
+
 pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> Result<Vec<Feed>, Fault> {
     let results = document.list("results");
+    let mut names: HashSet<String> = HashSet::new();
+    for (number, result) in results.iter().enumerate() {
+        let length = text(result, "command").len();
+        names.extend(parameters(result).into_iter().map(|(name, _)| name));
+        let count = names.len();
+        if length > LONGEST_COMMAND {
+            let reason = format!(
+                "command {number} has {length} bytes, and the longest that is started {LONGEST_COMMAND}"
+            );
+            return Err(Fault::new(reason));
+        }
+        if count > MOST_PARAMETERS {
+            let reason = format!(
+                "up to command {number} there are {count} parameters, and {MOST_PARAMETERS} are the most that are read"
+            );
+            return Err(Fault::new(reason));
+        }
+    }
     for (result, place) in results.iter().zip(places(results)) {
         command(result, place, story, took);
     }
@@ -47,16 +72,18 @@ fn places(results: &[Value]) -> Vec<Place> {
     let points: HashSet<Vec<(String, String)>> = results.iter().map(parameters).collect();
     let commands =
         if points.len() == results.len() { vec![common(&commands); results.len()] } else { commands };
-    let several = |values: &mut dyn Iterator<Item = String>| values.collect::<HashSet<_>>().len() > 1;
-    let is_varied = several(&mut commands.iter().cloned());
-    let names: IndexSet<String> = results.iter().flat_map(parameters).map(|(name, _)| name).collect();
-    let value_of = |result: &Value, name: &String| parameters(result).into_iter().find(|(of, _)| of == name);
-    let varied: Vec<&String> = names
-        .iter()
-        .filter(|name| {
-            several(&mut results.iter().map(|result| value_of(result, name).unwrap_or_default().1))
-        })
-        .collect();
+    let is_varied = commands.iter().collect::<HashSet<_>>().len() > 1;
+    // By name: a value, how many results have it, and whether all these have that value.
+    let mut seen: HashMap<String, (String, usize, bool)> = HashMap::new();
+    for (name, value) in results.iter().flat_map(parameters) {
+        let (first, times, is_alike) = seen.entry(name).or_insert_with(|| (value.clone(), 0, true));
+        *times += 1;
+        *is_alike &= *first == value;
+    }
+    let is_everywhere = |times: usize, value: &str| times == results.len() || value.is_empty();
+    let varied = |name: &String| {
+        seen.get(name).is_some_and(|(value, times, is_alike)| !is_alike || !is_everywhere(*times, value))
+    };
     let place = |(result, command): (&Value, String)| {
         let (mut point, mut levels) = (IndexMap::new(), Vec::new());
         match is_varied {
@@ -64,7 +91,7 @@ fn places(results: &[Value]) -> Vec<Place> {
             false => drop(point.insert("command".to_owned(), Parameter::from(command.as_str()))),
         }
         for (name, value) in parameters(result) {
-            match varied.contains(&&name) {
+            match varied(&name) {
                 true => levels.push((name, value)),
                 false => drop(point.insert(name, parameter(value))),
             }
@@ -109,15 +136,22 @@ fn template(result: &Value) -> String {
             let is_word = is_end(before.chars().next_back().or(out.chars().next_back()))
                 && is_end(after.chars().next());
             out += before;
-            out += &if is_word { format!("{{{name}}}") } else { value.clone() };
+            match is_word {
+                true => out.extend(["{", name.as_str(), "}"]),
+                false => out += &value,
+            }
             rest = after;
+            // Long names in the place of short values would grow without end.
+            if out.len() > 2 * LONGEST_COMMAND {
+                break;
+            }
         }
         out + rest
     })
 }
 
 fn command(result: &Value, place: Place, story: &mut Story, took: &mut Took) {
-    let name = text(result, "command");
+    let name: String = text(result, "command").chars().take(SHOWN).collect();
     let levels: Vec<(&str, &str)> =
         place.levels.iter().map(|(factor, level)| (factor.as_str(), level.as_str())).collect();
     let case = story.results.case_at("hyperfine", place.point, &levels);

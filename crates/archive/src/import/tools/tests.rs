@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::story::Story;
 use super::super::took::Took;
-use super::{Document, TOOLS};
+use super::{Document, TOOLS, fio_json, go_bench, hyperfine};
 
 const RECORDED: [&str; 17] = [
     include_str!("../../../tests/recorded/tools/fio.json"),
@@ -79,4 +79,58 @@ proptest! {
     fn any_words_are_survived(text in "(Benchmark[a-z/=0-9-]{0,12}( [0-9.]{1,5} [a-z/]{1,5}){0,3}\n|[<>{}\\[\\],;:\"a-z0-9 .%-]{0,40}\n){0,8}") {
         sound(&text);
     }
+}
+
+#[test]
+fn as_many_names_as_a_file_likes_are_each_found_once() {
+    let units: String = (0..3000).map(|n| format!(" 1.5 u{n}")).collect();
+    let mut story = Story::default();
+    let document = Document::of(&format!("BenchmarkX 1{units}\nBenchmarkX 1{units}\n"));
+    go_bench::read(&document, &mut story, &mut Took::of(Path::new("f"), "samples")).map(drop).unwrap();
+    let plan = story.results.plan();
+    assert_eq!((plan.metrics["X"].len(), plan.cases.len(), plan.slots.len()), (3000, 1, 2));
+    assert_eq!(story.results.len(), 6000);
+}
+
+#[test]
+fn jobs_of_one_name_are_told_apart_by_what_differs() {
+    let job = |name: &str, options: &str| {
+        format!(
+            r#"{{"jobname":"{name}","job options":{{{options}}},"read":{{"io_bytes":1,"bw_bytes":5,"iops":3}}}}"#
+        )
+    };
+    let mut jobs = vec![job("a", r#""bs":"4k","rw":"read""#), job("a", r#""bs":"8k","rw":"read""#)];
+    jobs.extend([job("a", r#""bs":"8k","rw":"read","numjobs":"2""#), job("b", r#""bs":"16k""#)]);
+    let document = Document::of(&format!(r#"{{"fio version":"fio-3","jobs":[{}]}}"#, jobs.join(",")));
+    let mut story = Story::default();
+    fio_json::read(&document, &mut story, &mut Took::of(Path::new("f"), "samples")).map(drop).unwrap();
+    let labels: Vec<String> = story.results.plan().cases.iter().map(perflab_model::Case::label).collect();
+    let wanted = [
+        "fio job=a way=read bs=4k",
+        "fio job=a way=read bs=8k",
+        "fio job=a way=read bs=8k numjobs=2",
+        "fio job=b way=read",
+    ];
+    assert_eq!(labels, wanted);
+}
+
+#[test]
+fn a_command_that_nobody_started_is_refused() {
+    let result = |command: &str, parameters: &str| {
+        let text = format!(
+            r#"{{"results":[{{"command":"{command}","times":[1.0],"parameters":{{{parameters}}}}}]}}"#
+        );
+        let mut story = Story::default();
+        let read =
+            hyperfine::read(&Document::of(&text), &mut story, &mut Took::of(Path::new("f"), "samples"));
+        read.map(drop).map_err(|fault| fault.reason)
+    };
+    let long = result(&"x".repeat(3 << 20), "").unwrap_err();
+    assert!(long.contains("command 0 has 3145728 bytes"), "{long}");
+    let many: Vec<String> = (0..101).map(|n| format!(r#""p{n}":"{n}""#)).collect();
+    let many = result("c", &many.join(",")).unwrap_err();
+    assert!(many.contains("up to command 0 there are 101 parameters"), "{many}");
+    // A long name in the place of each short value: not filled in again and again.
+    let long_name = format!(r#""{}":"1""#, "n".repeat(100_000));
+    result(&"1 ".repeat(100_000), &long_name).unwrap();
 }
