@@ -10,6 +10,7 @@ use perflab_model::{Event, Iteration, Manifest, Status, What};
 use tempfile::TempDir;
 
 use crate::finish::Sinks;
+use crate::fresh_file::check_folders;
 use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, STAGE};
 use crate::lock::RunLock;
@@ -28,6 +29,8 @@ pub(crate) struct AtOnce {
 
 impl AtOnce {
     pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
+        let archive = runs.parent().unwrap_or(runs);
+        check_folders(archive, &[archive, runs])?;
         fs::create_dir_all(runs).map_err(ArchiveError::io("create", runs))?;
         let half = tempfile::Builder::new().prefix(&format!("{HALF}perflab-")).tempdir_in(runs);
         let half = half.map_err(ArchiveError::io("create", runs))?;

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ArchiveError;
 use crate::finite_file::{open_finite, read_finite};
+use crate::fresh_file::create_fresh_file;
 use crate::layout::CHECKSUMS;
 
 /// The longest list that is read: a line is some hundred bytes, and a run has hundreds of files at most.
@@ -39,7 +40,7 @@ pub(crate) fn write(stage: &Path) -> Result<(), ArchiveError> {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{hash}  {}", name.display());
     }
-    let written = File::create(&path).and_then(|mut file| {
+    let written = create_fresh_file(&path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });

@@ -33,6 +33,22 @@ pub enum ArchiveError {
         /// the system's reason
         source: io::Error,
     },
+    /// Root would write where another user says.
+    #[error(
+        "{} (user {owner}, mode {mode:04o}) can be changed by another user, who could have root write over any file: \
+         the archive {} is left alone; give root one of its own with --archive DIR",
+        folder.display(), archive.display()
+    )]
+    OthersArchive {
+        /// the archive
+        archive: PathBuf,
+        /// which folder of it
+        folder: PathBuf,
+        /// whose that is
+        owner: u32,
+        /// its permissions
+        mode: u32,
+    },
     /// The journal could not be appended to, mostly because the disk is full.
     #[error("cannot write {}: {source}; the first {kept} bytes are kept and readable", path.display())]
     JournalWrite {
@@ -217,6 +233,7 @@ impl ArchiveError {
             | ArchiveError::JournalWrite { source, .. }
             | ArchiveError::NotWritable { source, .. } => source,
             ArchiveError::Close { source, .. } => return source.is_refused_by_place(),
+            ArchiveError::OthersArchive { .. } => return true,
             _ => return false,
         };
         let kinds = [

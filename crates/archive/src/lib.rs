@@ -47,6 +47,7 @@ mod checksums;
 mod facts;
 mod finish;
 mod finite_file;
+mod fresh_file;
 mod io;
 mod iterations;
 mod journal;

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ArchiveError;
 use crate::finite_file::read_finite;
+use crate::fresh_file::create_fresh_file;
 use crate::layout::{MANIFEST, TEMPORARY};
 
 /// The longest manifest that is read: one of 200,000 executions has some 11 MB.
@@ -98,7 +99,7 @@ pub(crate) fn replace(
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY);
     let temporary = Path::new(&name);
-    let filled = File::create(temporary).and_then(|mut file| {
+    let filled = create_fresh_file(temporary).and_then(|mut file| {
         fill(&mut file)?;
         file.sync_all()
     });

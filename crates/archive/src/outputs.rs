@@ -11,6 +11,7 @@ use zstd::stream::{read::Decoder, write::Encoder};
 use crate::ArchiveError;
 use crate::checksums::open_verified;
 use crate::events::{Events, kind};
+use crate::fresh_file::create_fresh_file;
 use crate::layout::{LOGS, OUTPUTS};
 
 const LEVEL: i32 = 3;
@@ -25,7 +26,7 @@ impl OutputWriter<'_> {
     pub(crate) fn create(directory: &Path) -> Result<Self, ArchiveError> {
         let path = directory.join(OUTPUTS);
         fs::create_dir_all(directory.join(LOGS)).map_err(ArchiveError::io("create", &path))?;
-        let encoder = File::create(&path).and_then(|file| Encoder::new(file, LEVEL));
+        let encoder = create_fresh_file(&path).and_then(|file| Encoder::new(file, LEVEL));
         let encoder = encoder.map_err(ArchiveError::io("create", &path))?;
         Ok(OutputWriter { path, encoder })
     }

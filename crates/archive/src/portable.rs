@@ -11,6 +11,7 @@ use tar::{EntryType, Header};
 use zstd::stream::{read::Decoder, write::Encoder};
 
 use crate::finite_file::{Bounded, open_finite};
+use crate::fresh_file::check_folders;
 use crate::id::is_run_id;
 use crate::layout::{HALF, LOCK, STAGE, TEMPORARY};
 use crate::lock::RunLock;
@@ -109,6 +110,7 @@ pub fn is_portable(file: &Path) -> bool {
 /// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
 pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     let runs = archive.runs();
+    check_folders(archive.path(), &[archive.path(), &runs])?;
     fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
     let half = tempfile::Builder::new().prefix(HALF).tempdir_in(&runs);
     let half = half.map_err(ArchiveError::io("create", &runs))?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use perflab_model::{Event, Manifest, Sample, Status, What};
 
+use crate::fresh_file::check_folders;
 use crate::id::is_run_id;
 use crate::journal::Journal;
 use crate::layout::{HALF, JOURNAL, LOCK};
@@ -33,8 +34,12 @@ impl Recorder {
         if run.exists() {
             return Err(ArchiveError::Exists { path: run });
         }
+        let archive = runs.parent().unwrap_or(runs);
+        check_folders(archive, &[archive, runs])?;
         let half = runs.join(format!("{HALF}{}", manifest.id));
-        fs::create_dir_all(&half).map_err(ArchiveError::io("create", &half))?;
+        fs::create_dir_all(runs)
+            .and_then(|()| fs::create_dir(&half))
+            .map_err(ArchiveError::io("create", &half))?;
         let made = Recorder::make(&half, &run, manifest);
         made.inspect_err(|_| drop(fs::remove_dir_all(&half)))
     }
@@ -95,6 +100,9 @@ impl Recorder {
     /// # Errors
     /// [`ArchiveError::Live`] if a living process records it; else as [`Recorder::finish`].
     pub fn recover(run: &Path) -> Result<RunDir, ArchiveError> {
+        let runs = run.parent().unwrap_or(run);
+        let archive = runs.parent().unwrap_or(runs);
+        check_folders(archive, &[archive, runs, run])?;
         let id = manifest::head(run)?.id;
         let _lock = RunLock::take(run)?.ok_or(ArchiveError::Live { id })?;
         close(run)

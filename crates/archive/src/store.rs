@@ -2,12 +2,14 @@
 //! nothing is hidden: what cannot be read is listed with the reason.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use perflab_model::{Manifest, Status};
 
 use crate::events::{Events, kind, kind_of};
+use crate::fresh_file::{check_folders, create_fresh_file};
 use crate::layout::{HALF, JOURNAL, RUNS};
 use crate::portable::{MakeUnpackFolder, make_unpack_folder};
 use crate::recorder::Recorder;
@@ -91,13 +93,15 @@ impl Archive {
     /// that could not be kept.
     ///
     /// # Errors
-    /// [`ArchiveError::NotWritable`].
+    /// [`ArchiveError::NotWritable`], [`ArchiveError::OthersArchive`].
     pub fn make_writable(&self) -> Result<(), ArchiveError> {
         let runs = self.runs();
+        check_folders(&self.path, &[&self.path, &runs])?;
         let probe = runs.join(format!("{HALF}perflab-{}", std::process::id()));
         let tried = fs::create_dir_all(&runs).and_then(|()| fs::create_dir(&probe)).and_then(|()| {
             // A directory may still fit where a file does not.
-            let written = fs::write(probe.join(JOURNAL), [b' '; 4096]);
+            let written =
+                create_fresh_file(&probe.join(JOURNAL)).and_then(|mut file| file.write_all(&[b' '; 4096]));
             fs::remove_dir_all(&probe).and(written)
         });
         tried.map_err(|source| ArchiveError::NotWritable { path: self.path.clone(), source })

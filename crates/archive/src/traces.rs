@@ -9,6 +9,7 @@ use optrace::{File, Operation, Told, Words};
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use perflab_model::trace::{NumberColumn, Operations, ProbeCost, SpanColumn, Traced};
 
+use crate::fresh_file::create_fresh_file;
 use crate::layout::{EVENTS, RAW, events_file, raw_file};
 use crate::table::{self, Declaration, Item, Stored, TableReader, TableWriter};
 use crate::{ArchiveError, io};
@@ -54,7 +55,9 @@ pub(crate) fn keep(run: &Path, slot: u32, tracer: &str, file: &Path) -> Result<(
         return Ok(());
     }
     // Another file system.
-    fs::copy(file, &place).map_err(ArchiveError::io("write", &place))?;
+    let copied =
+        fs::File::open(file).and_then(|mut from| std::io::copy(&mut from, &mut create_fresh_file(&place)?));
+    copied.map_err(ArchiveError::io("write", &place))?;
     fs::remove_file(file).map_err(ArchiveError::io("remove", file))
 }
 

@@ -16,6 +16,7 @@ use super::buffer::{Buffer, Cells, Item};
 use super::declare::{Declaration, Stored, schema};
 use super::{COLUMNS_KEY, FORMAT_KEY, repeats};
 use crate::ArchiveError;
+use crate::fresh_file::create_fresh_file;
 
 /// Cells that are held before a row group is written: about 5 MB, however many columns there are.
 const CELLS: usize = 512 * 1024;
@@ -38,7 +39,7 @@ impl TableWriter {
         columns: &[Declaration],
         metadata: &[(&str, String)],
     ) -> Result<Self, ArchiveError> {
-        let file = File::create(path).map_err(ArchiveError::io("create", path))?;
+        let file = create_fresh_file(path).map_err(ArchiveError::io("create", path))?;
         let properties = properties(columns, metadata).map_err(ArchiveError::damaged(path))?;
         let schema = schema(columns).map_err(|error| failed(path, error))?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties));
