@@ -132,6 +132,37 @@ fn a_dead_disk_goes_though_no_journal_tells_of_it_root() {
     assert!(again.err.contains("no run left a setting behind"), "{}", again.err);
 }
 
+/// Runs its words while nobody serves a file system that user `$1` mounted as `$2`, and again when it is dead.
+const FOREIGN: &str = "user=$1 place=$2; shift 2; exec 9<>/dev/fuse; \
+    mount -i -t fuse -o fd=9,rootmode=40000,user_id=$user,group_id=$user,allow_other perflab-emulated-disk $place || exit 99; \
+    timeout -s KILL 60 \"$@\" 9>&- || exit 98; exec 9>&-; timeout -s KILL 60 \"$@\"; code=$?; umount $place; exit $code";
+
+#[test]
+fn a_disk_of_another_user_neither_hangs_root_nor_has_it_delete_root() {
+    let name = "a_disk_of_another_user_neither_hangs_root_nor_has_it_delete_root";
+    let Some(_caches) = may_emulate(name) else { return };
+    let laboratory = Laboratory::new();
+    let home = laboratory.path("theirs/perflab-x");
+    let place = home.join("served");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(home.join("keep"), "theirs").unwrap();
+    std::os::unix::fs::chown(laboratory.path("theirs"), Some(65534), None).unwrap();
+    let undo = laboratory.command(&["undo"]);
+    let mounts = OwnMounts::new();
+    let undone = |user: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", FOREIGN, "sh", user]).arg(&place).arg(undo.get_program()).args(undo.get_args());
+        shell.envs(undo.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        said(mounts.among(&shell).output().unwrap())
+    };
+    let theirs = undone("65534");
+    assert_eq!(theirs.code, Some(0), "{}", theirs.err);
+    // Silent, root's own takes five seconds, and counts as one that lives; dead, it is not removed from where others may be at it.
+    let own = undone("0");
+    assert_eq!(own.code, Some(6), "{}", own.err);
+    assert!(home.join("keep").exists());
+}
+
 /// Whether somebody serves the disk in `home`.
 fn is_served(home: &Path) -> bool {
     let serves = |process: PathBuf| {
