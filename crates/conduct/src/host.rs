@@ -34,6 +34,8 @@ pub struct Host {
     pub perflab: PathBuf,
     /// Definitions of the plan's workloads.
     pub catalogue: Catalogue,
+    /// Whether commands get perflab's own standard input and language: for who records one as it is, and compares nothing.
+    pub runs_as_typed: bool,
     /// Where tracers write until the recorder takes it: there until the host is dropped.
     pub traces: FolderWhenWanted,
 }

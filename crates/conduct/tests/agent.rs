@@ -30,6 +30,7 @@ impl Spoken {
             state: PathBuf::from("/nonexistent"),
             perflab: PathBuf::from("perflab"),
             catalogue: Catalogue::embedded().unwrap(),
+            runs_as_typed: false,
             traces: Default::default(),
         };
         let channel = Channel::both_ways("host", theirs).unwrap();

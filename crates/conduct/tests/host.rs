@@ -69,6 +69,7 @@ impl Laboratory {
             state: self.path("state"),
             perflab: PathBuf::from("perflab"),
             catalogue,
+            runs_as_typed: false,
             traces: Default::default(),
         };
         let manifest = Manifest {

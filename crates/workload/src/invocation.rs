@@ -30,6 +30,23 @@ pub struct Invocation {
     pub environment: Vec<(String, String)>,
     /// Where it runs: the scratch directory where there is one, else where perflab runs.
     pub directory: Option<PathBuf>,
+    /// Whether it reads perflab's standard input, unless that is a terminal: from there, only a terminal's foreground may read. Else
+    /// its standard input is empty.
+    pub inherits_stdin: bool,
+}
+
+impl Invocation {
+    /// As one would have typed it, with perflab's own language and standard input.
+    pub fn as_typed(mut self) -> Self {
+        self.environment.retain(|variable| *variable != c_locale());
+        self.inherits_stdin = true;
+        self
+    }
+}
+
+/// Numbers are parsed from what a workload prints, so it must print them as C does.
+fn c_locale() -> (String, String) {
+    ("LC_ALL".into(), "C".into())
 }
 
 impl Definition {
@@ -56,7 +73,7 @@ impl Definition {
             }
         }
         let directory = host.scratch.clone().filter(|_| self.needs.scratch);
-        Ok(Invocation { argv, environment: self.variables(&scope)?, directory })
+        Ok(Invocation { argv, environment: self.variables(&scope)?, directory, inherits_stdin: false })
     }
 
     fn interpreter(&self) -> Vec<String> {
@@ -64,8 +81,7 @@ impl Definition {
     }
 
     fn variables(&self, scope: &Scope) -> Result<Vec<(String, String)>, WorkloadError> {
-        // Numbers are parsed from what it prints, so it must print them as C does.
-        let mut all = vec![("LC_ALL".into(), "C".into())];
+        let mut all = vec![c_locale()];
         all.extend(install::search_path(self).map(|path| ("PATH".into(), path)));
         for (name, text) in &self.environment {
             let rendered = scope.render(text);

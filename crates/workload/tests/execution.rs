@@ -22,6 +22,7 @@ fn script(directory: &Path, text: &str) -> Invocation {
         argv: vec!["/bin/sh".into(), path.display().to_string()],
         environment: Vec::new(),
         directory: Some(directory.into()),
+        inherits_stdin: false,
     }
 }
 
@@ -78,8 +79,12 @@ fn a_crash_is_named() {
 
 #[test]
 fn a_missing_program_is_a_clear_error() {
-    let invocation =
-        Invocation { argv: vec!["no-such-benchmark".into()], environment: vec![], directory: None };
+    let invocation = Invocation {
+        argv: vec!["no-such-benchmark".into()],
+        environment: vec![],
+        directory: None,
+        inherits_stdin: false,
+    };
     let error = run(&invocation, &[], LONG, &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(error, WorkloadError::Start { .. }));
     assert!(error.to_string().starts_with("cannot start `no-such-benchmark`: No such file"), "{error}");

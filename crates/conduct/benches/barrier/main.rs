@@ -38,6 +38,7 @@ fn host() -> std::io::Result<Host> {
         state: PathBuf::from("/nonexistent"),
         perflab: std::env::current_exe()?,
         catalogue: Catalogue::default(),
+        runs_as_typed: false,
         traces: Default::default(),
     })
 }

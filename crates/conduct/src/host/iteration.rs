@@ -56,6 +56,7 @@ fn attempt(
     let kept = station.scratch.as_deref().map(kept_folder).transpose()?;
     let host = HostPaths { perflab: station.host.perflab.clone(), scratch: scratch.clone(), kept };
     let invocation = definition.invocation(&case.parameters, &station.scope, &host)?;
+    let invocation = if station.host.runs_as_typed { invocation.as_typed() } else { invocation };
     let mut environment = vec![state(station)];
     environment.extend(case.environment.iter().map(|(name, value)| (name.clone(), value.clone())));
     environment.extend(traces::variable(station, index, definition)?);

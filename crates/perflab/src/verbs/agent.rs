@@ -48,6 +48,7 @@ fn target() -> anyhow::Result<Host> {
         state: perflab_observe::own_directories::state(),
         perflab,
         catalogue: Catalogue::default(),
+        runs_as_typed: false,
         traces: Default::default(),
     })
 }

@@ -43,6 +43,7 @@ impl Recorded<'_> {
             study: self.study()?,
             seed: 0,
             label: self.label,
+            as_typed: true,
         };
         if self.command.is_empty() && self.duration.is_none() {
             context.say("recording until ^C");

@@ -48,6 +48,7 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         study: study(wanted),
         seed: rand::random(),
         label: wanted.label.as_deref(),
+        as_typed: false,
     };
     let (status, found) = written.carry_out(context, |_| ())?;
     let side = Side { name: found.short().to_owned(), runs: vec![found.record()?] };

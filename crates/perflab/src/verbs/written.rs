@@ -3,8 +3,8 @@
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
-use perflab_conduct::Choices;
 use perflab_conduct::leftovers::TemporaryFolder;
+use perflab_conduct::{Choices, Host};
 use perflab_model::study::Source;
 use perflab_model::{Status, Study};
 use perflab_observe::own_directories;
@@ -27,6 +27,8 @@ pub struct Written<'a> {
     pub seed: u64,
     /// the run's label
     pub label: Option<&'a str>,
+    /// whether the workload is a command as it was typed, with perflab's own standard input and language
+    pub as_typed: bool,
 }
 
 impl Written<'_> {
@@ -55,7 +57,7 @@ impl Written<'_> {
         let label = self.label.map(String::from);
         let manifest = crate::manifest::manifest(&source, study, plan, facts, label, &context.root);
         let stop = run::stop_on_interrupt()?;
-        let host = run::host(context, catalogue)?;
+        let host = Host { runs_as_typed: self.as_typed, ..run::host(context, catalogue)? };
         run::carry_out(context, &host, &manifest, &Default::default(), &stop)
     }
 }

@@ -341,3 +341,24 @@ fn a_stack_without_end_is_cut_and_that_is_said() {
     let folded = laboratory.good(&["flame", "export", "@latest", "--to", "folded"]).out;
     assert_eq!((folded.matches(";again").count(), folded.ends_with(" 7\n")), (4096, true));
 }
+
+#[test]
+fn a_recorded_command_reads_what_it_is_given_and_keeps_its_language() {
+    let laboratory = Laboratory::new();
+    if !is_root() {
+        return skip(
+            "a_recorded_command_reads_what_it_is_given_and_keeps_its_language",
+            "perf events need root",
+        );
+    }
+    let script = "read line; echo \"$line in $LC_ALL\"";
+    let mut command = laboratory.command(&["flame", "record", "--", "sh", "-c", script]);
+    command.env("LC_ALL", "de_DE.UTF-8").stdin(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"a word\n").unwrap();
+    let recorded = crate::laboratory::said(child.wait_with_output().unwrap());
+    assert_eq!(recorded.code, Some(0), "{}", recorded.err);
+    let output = laboratory.good(&["show", "@latest", "--output", "0"]).out;
+    assert!(output.contains("a word in de_DE.UTF-8"), "{output}");
+}

@@ -1,6 +1,6 @@
 //! A workload while it runs: its process group, its pipes, its end.
 
-use std::io::Read;
+use std::io::{IsTerminal as _, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
@@ -66,7 +66,7 @@ impl<R: Read> Pipe<R> {
 }
 
 impl Running {
-    /// Starts it in a process group of its own, with an empty standard input, when `moment` returns.
+    /// Starts it in a process group of its own when `moment` returns.
     pub(super) fn start<G>(
         invocation: &Invocation,
         extra_env: &[(String, String)],
@@ -75,7 +75,9 @@ impl Running {
         let (program, arguments) = invocation.argv.split_first().ok_or(WorkloadError::Empty)?;
         let mark = new_mark();
         let mut command = Command::new(program);
-        command.args(arguments).process_group(0).stdin(Stdio::null());
+        let passes = invocation.inherits_stdin && !std::io::stdin().is_terminal();
+        let stdin = if passes { Stdio::inherit() } else { Stdio::null() };
+        command.args(arguments).process_group(0).stdin(stdin);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.envs(invocation.environment.iter().map(|(name, value)| (name, value)));
         command.envs(extra_env.iter().map(|(name, value)| (name, value))).env(MARK, &mark);

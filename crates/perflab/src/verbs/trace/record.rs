@@ -32,6 +32,7 @@ pub fn record(context: &Context, wanted: &trace::Run) -> anyhow::Result<Exit> {
         ),
         seed: 0,
         label: wanted.label.as_deref(),
+        as_typed: true,
     };
     let (status, found) = written.carry_out(context, |_| ())?;
     let traced = !found.tracers()?.is_empty();
