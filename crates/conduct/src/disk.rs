@@ -16,6 +16,7 @@ use perflab_observe::io::mounts::unescaped;
 use rustix::fs::{major, minor};
 
 use crate::emulated::{Emulated, begin, switch_of};
+use crate::leftovers::temporary;
 use crate::settings::{Undo, UndoJournal, command};
 use crate::{ConductError, Permissions, Refusal};
 
@@ -100,7 +101,7 @@ pub fn prepare(
     perflab: &Path,
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
-    let base = permissions.scratch.clone().unwrap_or_else(std::env::temp_dir);
+    let base = permissions.scratch.clone().map_or_else(temporary, Ok)?;
     match disk {
         None => folder(&base, id, journal),
         Some(disk) => match (disk.kind, &disk.path) {

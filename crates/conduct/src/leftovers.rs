@@ -3,12 +3,29 @@
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::ConductError;
+use perflab_observe::own_directories;
+
 use crate::settings::{Undo, UndoJournal};
+use crate::{ConductError, Refusal};
+
+/// The folder for temporary files, if nobody else may change what lies there.
+///
+/// # Errors
+/// [`ConductError::Refused`], with what to do; [`ConductError::Scratch`] where there is none.
+pub fn temporary() -> Result<PathBuf, ConductError> {
+    own_directories::temporary().map_err(|source| match source.kind() {
+        ErrorKind::NotFound => ConductError::Scratch { path: std::env::temp_dir(), source },
+        _ => ConductError::Refused(vec![Refusal {
+            what: format!("no temporary files are made in {}: {source}", std::env::temp_dir().display()),
+            hint: "set TMPDIR to a folder of your own, or unset it for /tmp".into(),
+        }]),
+    })
+}
 
 /// A folder for a while, which nobody else may look into; its name begins with `perflab-`.
 #[derive(Debug)]
@@ -26,10 +43,7 @@ impl TemporaryFolder {
     pub fn make(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
         // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
-        let base = std::env::temp_dir();
-        // Whoever removes it may be elsewhere.
-        let base = base.canonicalize().map_err(|source| ConductError::Scratch { path: base, source })?;
-        let path = base.join(format!("perflab-{id}"));
+        let path = temporary()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
         let promise = journal.promise(Undo::Remove { path: path.clone() })?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {

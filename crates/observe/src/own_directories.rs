@@ -93,6 +93,17 @@ pub fn runtime() -> PathBuf {
     )
 }
 
+/// Where what lasts only for a while lies: `$TMPDIR`, else /tmp; without links.
+///
+/// # Errors
+/// It is not there, or another user could replace what lies there, and so say what is read, run and written over.
+pub fn temporary() -> io::Result<PathBuf> {
+    let path = std::env::temp_dir();
+    let folder = walk(&path, false)?;
+    trusted(&fstat(&folder)?, &path)?;
+    std::fs::canonicalize(&path)
+}
+
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use arguments::{Arguments, Verb};
 use context::Context;
 use exit::Exit;
+use perflab_conduct::ConductError;
 
 fn main() -> ExitCode {
     if perflab_conduct::init::is_first() {
@@ -38,10 +39,14 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(mut asked) => return complain::print_usage(&mut asked),
     };
+    if let Err(refused) = check_temporary(&arguments.verb) {
+        complain::print(&refused);
+        return exit::of(&refused).into();
+    }
     let done = match &arguments.verb {
         Verb::Load(wanted) => return verbs::workload::load(wanted),
         Verb::ExecutionGuard(wanted) => {
-            perflab_workload::run::guard_executions(wanted.pid, wanted.started);
+            perflab_workload::run::guard_executions(&wanted.executor);
             return Exit::Fine.into();
         }
         Verb::Launch(wanted) => return verbs::vm::launched(wanted),
@@ -57,6 +62,30 @@ fn main() -> ExitCode {
             complain::print(&error);
             exit::of(&error).into()
         }
+    }
+}
+
+/// Refuses a folder for temporary files that somebody else may change, before any verb writes there: who may replace what lies in it
+/// says what is unpacked where. Not for what puts things back and what perflab started, which write nothing there.
+fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
+    let writes_nothing = matches!(
+        verb,
+        Verb::Undo(_)
+            | Verb::Agent(_)
+            | Verb::DiskServer(_)
+            | Verb::ExecutionGuard(_)
+            | Verb::PrefetchGuard(_)
+            | Verb::StartOnce(_)
+            | Verb::Launch(_)
+            | Verb::Terminal(_)
+    );
+    if writes_nothing || std::env::var_os("TMPDIR").is_none() {
+        return Ok(());
+    }
+    match perflab_conduct::leftovers::temporary() {
+        // What needs it says so.
+        Ok(_) | Err(ConductError::Scratch { .. }) => Ok(()),
+        Err(refused) => Err(refused.into()),
     }
 }
 
