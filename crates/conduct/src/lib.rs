@@ -17,6 +17,7 @@
 //! | [`barrier`] | the points that all targets must reach before any goes on |
 //! | [`agent`] | perflab inside a target |
 //! | [`kernel`] | kernels to boot: files, and recipes that fetch or build one |
+//! | [`executions`] | what a killed perflab leaves running, and who of it is ended |
 //! | [`leftovers`] | folders for a while, which the next start removes if this one is killed |
 //! | [`initramfs`] | a guest's first file system, with perflab in it |
 //! | [`init`] | perflab as a guest's first process |
@@ -28,6 +29,7 @@ pub mod channel;
 pub mod disk;
 pub mod emulated;
 pub mod error;
+pub mod executions;
 pub mod host;
 pub mod hub;
 mod inert;

@@ -27,6 +27,7 @@ pub mod kvm;
 pub mod monitor;
 pub mod own_directories;
 pub mod probes;
+mod process_owner;
 pub mod profile;
 pub mod realtime;
 pub mod root;

@@ -634,13 +634,16 @@ pub struct DiskServer {
     pub parent: u32,
 }
 
+fn executor(text: &str) -> Result<perflab_workload::run::Executor, &'static str> {
+    perflab_workload::run::Executor::parse(text).ok_or("it is no executor")
+}
+
 /// `perflab execution-guard`
 #[derive(Debug, Args)]
 pub struct ExecutionGuard {
-    /// Whose executions
-    pub pid: i32,
-    /// When that one started, in ticks after boot
-    pub started: u64,
+    /// Whose executions, as their marks name it
+    #[arg(value_parser = executor)]
+    pub executor: perflab_workload::run::Executor,
 }
 
 /// `perflab agent`

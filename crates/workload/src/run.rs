@@ -16,7 +16,7 @@ use perflab_model::Nanos;
 
 pub use capture::Captured;
 pub use clock::now;
-pub use descendants::{MARK, end_abandoned, end_predecessors, end_tree};
+pub use descendants::{Executor, MARK, end_tree, unknown_executions};
 pub use guard::{ExecutionGuard, guard_executions};
 
 use crate::{Invocation, WorkloadError};
@@ -92,7 +92,7 @@ impl Finished {
 
 /// Runs `invocation` to its end, or until `limit` has passed or `stop` is set.
 ///
-/// Standard input is empty; `extra_env` comes last and wins. On a limit or a stop, the process group
+/// Standard input is the invocation's to say; `extra_env` comes last and wins. On a limit or a stop, the process group
 /// gets SIGTERM, half a second, and SIGKILL, and so does every descendant outside the group. Errors
 /// only where it could not be started or watched; a failing workload is a [`Finished`].
 pub fn run(

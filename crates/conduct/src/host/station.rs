@@ -12,6 +12,7 @@ use perflab_observe::RealTime;
 use super::profile::Profiler;
 use super::stream::Stream;
 use super::{Host, check, iteration};
+use crate::executions::ExecutionRecord;
 use crate::settings::{Bench, Change, FactorKnob, Knob, UndoJournal, knobs};
 use crate::{ConductError, Permissions, Stop, disk, plan};
 
@@ -30,6 +31,8 @@ pub(crate) struct Station<'a> {
     bench: Bench,
     /// Factors and levels of which it was said that the kernel rounds them.
     told_rounded: BTreeSet<(String, String)>,
+    /// None where it cannot be written: then only the guard ends what a killed perflab was running.
+    _executions: Option<ExecutionRecord>,
 }
 
 impl<'a> Station<'a> {
@@ -57,6 +60,7 @@ impl<'a> Station<'a> {
             permissions,
             bench,
             told_rounded: BTreeSet::new(),
+            _executions: ExecutionRecord::write(&host.state, &manifest.boot_id).ok(),
         }
     }
 

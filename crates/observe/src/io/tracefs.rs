@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::IoError;
+use crate::process_owner::ProcessOwner;
 
 /// Where distributions mount it.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -56,9 +57,9 @@ impl TraceFs {
     pub fn instance(&self, role: &str) -> Result<Instance, IoError> {
         let all = self.path("instances");
         sweep(&all);
-        let pid = std::process::id();
+        let own = ProcessOwner::own().words('-');
         let serial = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = all.join(format!("{NAME}-{pid}-{}-{role}-{serial}", started(pid).unwrap_or_default()));
+        let path = all.join(format!("{NAME}-{own}-{role}-{serial}"));
         fs::create_dir(&path).map_err(|source| IoError::tracing(&path, source))?;
         Ok(Instance { path, _tracefs: self.clone() })
     }
@@ -66,26 +67,21 @@ impl TraceFs {
 
 static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-/// Removes the instances of processes that are gone: a number and its time of start name a process for good.
+/// Removes the instances of processes that are gone: tracefs is one for all PID namespaces.
 fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        if owner(&name.to_string_lossy()).is_some_and(|(pid, start)| started(pid) != Some(start)) {
+        if is_left_behind(&entry.file_name().to_string_lossy()) {
             remove(&entry.path());
         }
     }
 }
 
-fn owner(name: &str) -> Option<(u32, u64)> {
-    let mut parts = name.strip_prefix(NAME)?.strip_prefix('-')?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+fn is_left_behind(name: &str) -> bool {
+    owner(name).is_some_and(|owner| owner.is_gone())
 }
 
-/// When a process was started, in ticks since the machine was: the 22nd word of its stat.
-/// When a process began, in ticks since the boot; none of one that is gone.
-pub(crate) fn started(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+fn owner(name: &str) -> Option<ProcessOwner> {
+    ProcessOwner::parse(name.strip_prefix(NAME)?.strip_prefix('-')?.split('-'))
 }
 
 fn remove(path: &Path) {
@@ -152,11 +148,23 @@ mod tests {
 
     #[test]
     fn an_instance_names_its_process() {
-        let own = std::process::id();
-        let start = started(own).unwrap();
-        assert_eq!(owner(&format!("perflab-io-{own}-{start}-pages-0")), Some((own, start)));
-        assert_eq!(owner("somebody-else-1-2"), None);
-        assert_eq!(owner("perflab-io-x-2"), None);
+        let own = ProcessOwner::own();
+        assert_eq!(owner(&format!("perflab-io-{}-pages-0", own.words('-'))), Some(own));
+        assert_eq!(owner("somebody-else-1-2-3"), None);
+        assert_eq!(owner("perflab-io-x-2-3"), None);
+    }
+
+    #[test]
+    fn only_instances_of_processes_that_are_gone_are_left_behind() {
+        let own = ProcessOwner::own().words('-');
+        let (pid, rest) = own.split_once('-').unwrap();
+        assert!(is_left_behind(&format!("perflab-io-9{pid}-{rest}-pages-0")));
+        // Ours, somebody's of whom /proc does not tell, an older perflab's.
+        for name in
+            [&format!("perflab-io-{own}-pages-0"), "perflab-io-1-1-0-pages-0", "perflab-io-1-1-pages-0"]
+        {
+            assert!(!is_left_behind(name), "{name}");
+        }
     }
 
     #[test]

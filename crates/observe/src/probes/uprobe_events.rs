@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{ProbeError, Site};
-use crate::io::tracefs::{TraceFs, started};
+use crate::io::tracefs::TraceFs;
+use crate::process_owner::ProcessOwner;
 
-/// How the names of our groups begin; the process's number follows, and when it began.
+/// How the names of our groups begin; the process follows.
 const GROUP: &str = "perflab_";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -51,10 +52,9 @@ impl UprobeEvents {
         let text = path.to_str().filter(|text| !text.contains([' ', ':', '\n']));
         let text = text
             .ok_or_else(|| wrong(format!("{}: no blanks and colons may be in its path", path.display())))?;
-        let pid = std::process::id();
-        let began = started(pid).unwrap_or_default();
+        let (pid, owner) = (std::process::id(), ProcessOwner::own().words('_'));
         // The kernel's profile has the name without its group: it says by itself whose it is.
-        let name = format!("{GROUP}{pid}_{began}/p{pid}_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{GROUP}{owner}/p{pid}_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let semaphore = site.semaphore.map_or(String::new(), |offset| format!("({offset:#x})"));
         let definition = format!("p:{name} {text}:{:#x}{semaphore} {fetched}", site.offset);
         let failed = |error: io::Error| wrong(format!("the kernel does not take `{definition}`: {error}"));
@@ -98,29 +98,30 @@ fn append(list: &Path, line: &str) -> io::Result<()> {
 /// The name of one of our probes whose process is gone; a line is `p:GROUP/NAME PATH:OFFSET …`.
 fn left_behind(line: &str) -> Option<&str> {
     let name = line.strip_prefix("p:")?.split(' ').next()?;
-    let (pid, began) = name.strip_prefix(GROUP)?.split_once('/')?.0.split_once('_')?;
-    let lives = started(pid.parse().ok()?) == Some(began.parse().ok()?);
-    (!lives).then_some(name)
+    let group = name.strip_prefix(GROUP)?.split_once('/')?.0;
+    ProcessOwner::parse(group.split('_'))?.is_gone().then_some(name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{left_behind, started};
+    use super::left_behind;
+    use crate::process_owner::ProcessOwner;
 
     #[test]
     fn only_ours_whose_process_is_gone_are_left_behind() {
-        let own = format!("p:perflab_{}_1/p0 /x:0x1", std::process::id());
-        assert_eq!(
-            left_behind("p:perflab_999999999_77/p3 /usr/bin/python3.11:0xf20a1"),
-            Some("perflab_999999999_77/p3")
-        );
-        // The number is there again, and another process.
-        assert!(left_behind(&own).is_some());
-        let began = started(std::process::id()).unwrap();
-        assert_eq!(left_behind(&format!("p:perflab_{}_{began}/p0 /x:0x1", std::process::id())), None);
-        for other in
-            ["p:probe_libc/malloc /lib/libc.so.6:0x1", "r:perflab_1_2/p0 /x:0x1", "p:perflab_x/p0 /x:0x1", ""]
-        {
+        let own = ProcessOwner::own().words('_');
+        let gone = format!("perflab_9{own}/p3");
+        assert_eq!(left_behind(&format!("p:{gone} /usr/bin/python3.11:0xf20a1")), Some(gone.as_str()));
+        assert_eq!(left_behind(&format!("p:perflab_{own}/p0 /x:0x1")), None);
+        for other in [
+            "p:probe_libc/malloc /lib/libc.so.6:0x1",
+            "r:perflab_1_2_3/p0 /x:0x1",
+            "p:perflab_x/p0 /x:0x1",
+            // Of a namespace that cannot be told, and of a perflab that did not tell its own.
+            "p:perflab_1_2_0/p0 /x:0x1",
+            "p:perflab_1_2/p0 /x:0x1",
+            "",
+        ] {
             assert_eq!(left_behind(other), None, "{other}");
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use perflab_conduct::emulated::sweep;
+use perflab_conduct::executions::{EndedExecutions, end_abandoned};
 use perflab_conduct::settings::{Recovered, recover};
 use perflab_conduct::startup::remove_abandoned_groups;
 use perflab_model::{Facts, Value};
@@ -43,10 +44,18 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     // A signal while things are put back changes nothing of it.
     let stop = std::sync::Arc::default();
     signals::note(&stop)?;
-    let own = if wanted.after_signal.is_some() { perflab_workload::run::end_predecessors() } else { 0 };
-    let ended = own + perflab_workload::run::end_abandoned();
+    let (state, boot) = (perflab_observe::own_directories::state(), perflab_observe::boot_id(&context.root));
+    let EndedExecutions { ended, left_alone } = end_abandoned(&state, &boot, wanted.after_signal.is_some());
     if ended > 0 {
         context.say(format!("ended {ended} processes of killed runs, which were still running"));
+    }
+    if !left_alone.is_empty() {
+        let pids: Vec<String> = left_alone.iter().map(i32::to_string).collect();
+        context.say(format!(
+            "left alone: {}, with the mark of a perflab that is gone, of whose runs nothing in {} tells",
+            pids.join(", "),
+            state.display()
+        ));
     }
     let half_made = remove_half_made(context);
     half_made.iter().for_each(|path| context.say(format!("removed {}, left half-made", path.display())));
@@ -66,7 +75,9 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
         let runs: Vec<_> = found.iter().map(of).collect();
         let removed: Vec<_> =
             half_made.iter().chain(&guests).chain(&groups).map(|path| path.display().to_string()).collect();
-        context.document(&json!({ "ended": ended, "removed": removed, "runs": runs, "folders": looked }))?;
+        context.document(&json!({
+            "ended": ended, "left_alone": left_alone, "removed": removed, "runs": runs, "folders": looked
+        }))?;
     }
     let mut failed = false;
     for run in found {

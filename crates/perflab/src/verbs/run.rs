@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::Context as _;
 use perflab_archive::RunDir;
+use perflab_conduct::executions::end_abandoned;
 use perflab_conduct::plan::study_warnings;
 use perflab_conduct::settings::setting_problems;
 use perflab_conduct::{Choices, ConductError, Host, InStep, Permissions, Stop, Target, plan};
@@ -39,13 +40,15 @@ pub fn host(context: &Context, catalogue: perflab_workload::Catalogue) -> anyhow
         state: perflab_observe::own_directories::state(),
         perflab,
         catalogue,
+        runs_as_typed: false,
         traces: Default::default(),
     })
 }
 
 /// Processes and settings of a killed run first: they would be part of what is measured.
 pub fn undo_leftovers(context: &Context) {
-    let ended = perflab_workload::run::end_abandoned();
+    let boot = perflab_observe::boot_id(&context.root);
+    let ended = end_abandoned(&perflab_observe::own_directories::state(), &boot, false).ended;
     if ended > 0 {
         stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use indexmap::IndexMap;
+use perflab_conduct::executions::ExecutionRecord;
 use perflab_conduct::leftovers::TemporaryFolder;
 use perflab_model::expression::Scope;
 use perflab_model::{Nanos, Problem, Value};
@@ -158,6 +159,7 @@ fn try_once(context: &Context, definition: &Definition, parameters: &[String]) -
     let path = |folder: &Option<TemporaryFolder>| folder.as_ref().map(|folder| folder.path().to_owned());
     let host = HostPaths { perflab: std::env::current_exe()?, scratch: path(&scratch), kept: path(&kept) };
     let invocation = definition.invocation(&parameters, &scope, &host)?;
+    let _executions = ExecutionRecord::write(&perflab_observe::own_directories::state(), &boot).ok();
     let finished = perflab_workload::run(&invocation, &[], Nanos(600_000_000_000), &AtomicBool::new(false))?;
     measured(context, definition, &finished)
 }

@@ -246,6 +246,102 @@ fn undo_ends_the_workload_of_a_killed_run() {
     assert!(told.err.contains("processes of killed runs"), "{}", told.err);
 }
 
+#[test]
+fn a_mark_that_was_copied_or_invented_ends_nobody() {
+    let laboratory = Laboratory::new();
+    let mark = laboratory.path("mark");
+    laboratory.workload("one", "", &format!("echo $PERFLAB_ITERATION > {}; echo speed 1", mark.display()));
+    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.one]");
+    laboratory.good(&["run", &study]);
+    // Of a perflab that has ended, and whose runs have; and of none.
+    let copied = fs::read_to_string(mark).unwrap();
+    let sleep = |mark: &str| {
+        let mut command = std::process::Command::new("sleep");
+        command.arg("600").env("PERFLAB_ITERATION", mark.trim()).spawn().unwrap()
+    };
+    let mut sleepers = ["1-1-1-1", &copied].map(sleep);
+    let told = laboratory.good(&["undo"]).err;
+    let living = sleepers.iter_mut().all(|one| one.try_wait().unwrap().is_none());
+    sleepers.iter_mut().for_each(|one| {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    });
+    assert!(living && !told.contains("processes of killed runs"), "{told}");
+    let left = told.lines().find(|line| line.starts_with("left alone: ")).unwrap_or_default();
+    assert!(left.contains(&sleepers[1].id().to_string()), "{told}");
+}
+
+#[test]
+fn what_runs_in_another_pid_namespace_is_left_alone_root() {
+    if !is_root() {
+        return skip("what_runs_in_another_pid_namespace_is_left_alone_root", "a PID namespace needs root");
+    }
+    let laboratory = Laboratory::new();
+    let [begun, goes_on] = ["begun", "goes-on"].map(|name| laboratory.path(name));
+    rustix::fs::mknodat(rustix::fs::CWD, &goes_on, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let script = format!("touch {}; read x < {}; echo speed 1", begun.display(), goes_on.display());
+    laboratory.workload("long", "", &script);
+    let study = laboratory.study("long.toml", "run = { iterations = 1, warmup = 0 }\n[workload.long]");
+    let run = laboratory.command(&["run", &study]);
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(run.get_program());
+    inside.args(run.get_args()).current_dir(laboratory.home.path()).stdin(Stdio::null());
+    inside.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let inside = inside.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| begun.exists());
+    let told = laboratory.good(&["undo"]).err;
+    assert!(!told.contains("processes of killed runs"), "{told}");
+    fs::write(&goes_on, "on\n").unwrap();
+    let ended = crate::laboratory::said(inside.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+}
+
+#[test]
+fn temporary_files_go_into_no_folder_of_another_user_root() {
+    if !is_root() {
+        return skip(
+            "temporary_files_go_into_no_folder_of_another_user_root",
+            "giving files away needs root",
+        );
+    }
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let theirs = laboratory.path("theirs");
+    fs::create_dir_all(theirs.join("ours")).unwrap();
+    let code = |words: &[&str], folder: &std::path::Path| {
+        laboratory.command(words).env("TMPDIR", folder).output().unwrap().status.code()
+    };
+    assert_eq!(code(&["run", &study], &theirs), Some(0));
+    chown(&theirs, Some(NOBODY), None).unwrap();
+    for words in [&["run", &study][..], &["slab", "record", "--", "true"], &["import", "x"]] {
+        assert_eq!(code(words, &theirs), Some(3), "{words:?}");
+        assert_eq!(code(words, &theirs.join("ours")), Some(3), "{words:?}: they may replace it");
+    }
+    assert_eq!(code(&["undo"], &theirs), Some(0));
+    assert_eq!(fs::read_dir(&theirs).unwrap().count(), 1);
+}
+
+#[test]
+fn root_writes_into_no_archive_that_another_user_may_change_root() {
+    if !is_root() {
+        return skip(
+            "root_writes_into_no_archive_that_another_user_may_change_root",
+            "giving files away needs root",
+        );
+    }
+    let laboratory = Laboratory::new();
+    let study = laboratory.study("one.toml", "run = { iterations = 1, warmup = 0 }\n[workload.echo]");
+    let runs = laboratory.path("archive/runs");
+    fs::create_dir_all(&runs).unwrap();
+    chown(&runs, Some(NOBODY), None).unwrap();
+    let run = |caller: &str| laboratory.command(&["run", &study]).env("SUDO_UID", caller).output().unwrap();
+    assert_eq!(run("0").status.code(), Some(3));
+    assert_eq!(fs::read_dir(&runs).unwrap().count(), 0);
+    assert_eq!(run(&NOBODY.to_string()).status.code(), Some(0), "who called sudo may");
+    assert_eq!(laboratory.good(&["list", "--format", "csv"]).out.lines().count(), 2, "and it is read");
+}
+
 /// Processes that this one started, with this word in their command line.
 fn children(parent: &std::process::Child, word: &str) -> Vec<rustix::process::Pid> {
     let numbers = fs::read_to_string(format!("/proc/{0}/task/{0}/children", parent.id()));

@@ -2,40 +2,98 @@
 //! and whoever carries the mark in the environment, however far it has run.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-
-use super::now;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 /// The environment variable that marks the processes of one execution.
 pub const MARK: &str = "PERFLAB_ITERATION";
 
-/// A mark that no other execution has: `PID-STARTTIME-NANOS-COUNT`, of this perflab.
+/// A mark that no other execution has: that of this perflab, and a number.
 pub(super) fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (own, started) = (std::process::id(), own_start());
-    format!("{own}-{started}-{}-{}", now().0, COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("{}-{}", Executor::own(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Ends what executions of a perflab that is dead have left behind (it was killed with -9), and says
-/// how many processes that were. Executions of perflabs that live are left alone.
-pub fn end_abandoned() -> usize {
-    end(|pid, started| !is_living(pid, started))
+/// A perflab that carries out executions, as their marks name it. What is random in it is known to its journal and to what it
+/// started: nobody's process has it by chance, or from a perflab whose end was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executor {
+    pid: i32,
+    /// clock ticks after boot
+    started: u64,
+    /// the inode of the PID namespace in which the number counts
+    namespace: u64,
+    token: String,
 }
 
-/// Ends what executions of this very process have left behind, before it became another program by exec.
-pub fn end_predecessors() -> usize {
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
-    end(|pid, started| pid == own && is_living(pid, started))
+impl Executor {
+    /// This process.
+    pub fn own() -> &'static Self {
+        static OWN: OnceLock<Executor> = OnceLock::new();
+        OWN.get_or_init(|| Executor {
+            pid: own_pid(),
+            started: Process::own().map_or(0, |process| process.started),
+            namespace: own_namespace().unwrap_or_default(),
+            token: format!("{:016x}{:016x}", random(), random()),
+        })
+    }
+
+    /// As [`Executor`] prints itself: `PID-START-NAMESPACE-TOKEN`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (executor, rest) = Self::parse_first(text)?;
+        rest.is_empty().then_some(executor)
+    }
+
+    /// The executor of a mark, and what follows it.
+    fn parse_first(text: &str) -> Option<(Self, &str)> {
+        let mut parts = text.splitn(5, '-');
+        let mut next = || parts.next();
+        let (pid, started, namespace) = (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
+        let token = next()?.to_owned();
+        let is_token = token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_token.then_some((Executor { pid, started, namespace, token }, next().unwrap_or_default()))
+    }
+
+    /// Whether it is gone for certain: of a number in another PID namespace than ours, that is not known.
+    pub fn is_gone(&self) -> bool {
+        own_namespace() == Some(self.namespace) && !is_living(self.pid, self.started)
+    }
+
+    /// Whether it goes on, as far as that is seen from here.
+    pub fn is_living(&self) -> bool {
+        own_namespace() == Some(self.namespace) && is_living(self.pid, self.started)
+    }
+
+    /// Whether this very process was it, before it became another program by exec.
+    pub fn is_predecessor(&self) -> bool {
+        own_namespace() == Some(self.namespace)
+            && self.pid == own_pid()
+            && Process::own().is_some_and(|process| process.started == self.started)
+            && self.token != Self::own().token
+    }
+
+    /// Ends what is left of its executions; how many processes that was. Only for who knows it from its journal, or was started by
+    /// it: an environment alone may be somebody's who copied it.
+    pub fn end_executions(&self) -> usize {
+        let marked = all().into_iter().filter(|process| process.executor().as_ref() == Some(self));
+        // Whoever is older was not started by it.
+        marked.filter(|one| one.started >= self.started && one.signal(Signal::KILL)).count()
+    }
 }
 
-/// Ends what executions of one perflab that is dead have left behind.
-pub(super) fn end_executions_of(pid: i32, started: u64) -> usize {
-    end(|owner, since| owner == pid && since == started && !is_living(pid, started))
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}-{}", self.pid, self.started, self.namespace, self.token)
+    }
 }
 
 /// Ends a child of this process that was not reaped yet, with its children and theirs: asked first, and killed after `grace`.
@@ -52,27 +110,33 @@ pub fn end_tree(leader: u32, grace: Duration) {
     family.kill();
 }
 
-/// When this process started, in ticks after boot.
-pub(super) fn own_start() -> u64 {
-    let own = i32::try_from(std::process::id()).unwrap_or_default();
-    Process::read(own).map_or(0, |process| process.started)
+/// Processes that carry the mark of a perflab that is gone from this PID namespace, and is none of `known`.
+pub fn unknown_executions(known: &[Executor]) -> Vec<i32> {
+    let is_unknown = |executor: &Executor| executor.is_gone() && !known.contains(executor);
+    let marked = all()
+        .into_iter()
+        .filter(|process| process.alive && process.executor().as_ref().is_some_and(is_unknown));
+    marked.map(|process| process.pid).collect()
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or_default()
+}
+
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The inode of this process's PID namespace; none where /proc is of another one, so that its numbers are not ours.
+fn own_namespace() -> Option<u64> {
+    Process::own().filter(|process| process.pid == own_pid())?;
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// One that nobody has reaped yet is dead, too.
-pub(super) fn is_living(pid: i32, started: u64) -> bool {
+fn is_living(pid: i32, started: u64) -> bool {
     Process::read(pid).is_some_and(|owner| owner.started == started && owner.alive)
-}
-
-/// Ends the processes of executions whose perflab, by pid and start, is one to choose; how many.
-fn end(chosen: impl Fn(i32, u64) -> bool) -> usize {
-    let owner = |process: &Process| {
-        let mark = process.mark()?;
-        let mut parts = mark.split('-');
-        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-    };
-    let is_wanted = |process: &Process| owner(process).is_some_and(|(pid, started)| chosen(pid, started));
-    let found: Vec<Process> = all().into_iter().filter(is_wanted).collect();
-    found.iter().filter(|process| process.signal(Signal::KILL)).count()
 }
 
 /// The processes of one execution.
@@ -160,6 +224,16 @@ impl Process {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    /// This process, by the number that /proc has for it.
+    fn own() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/self/stat").ok()?)
+    }
+
+    /// Whose execution it belongs to, by its mark.
+    fn executor(&self) -> Option<Executor> {
+        Executor::parse_first(&self.mark()?).map(|(executor, _)| executor)
+    }
+
     /// The name in parentheses may hold anything, so fields are counted from its end.
     fn parse(stat: &str) -> Option<Self> {
         let (head, tail) = stat.rsplit_once(')')?;
@@ -199,10 +273,21 @@ impl Process {
     /// Signals this process and no other that got its number since. Whether it was there.
     fn signal(&self, signal: Signal) -> bool {
         let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.pid > 1) else { return false };
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return self.same() && rustix::process::kill_process(pid, signal).is_ok();
-        };
-        self.same() && pidfd_send_signal(&handle, signal).is_ok()
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => self.is_of(&handle) && self.same() && pidfd_send_signal(&handle, signal).is_ok(),
+            // Before Linux 5.3.
+            Err(Errno::NOSYS) => self.same() && kill_process(pid, signal).is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether /proc means the same process by its number as system calls do: it may be that of another PID namespace.
+    fn is_of(&self, handle: &OwnedFd) -> bool {
+        let path = format!("/proc/self/fdinfo/{}", handle.as_raw_fd());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"));
+        // The first kernels with such descriptors did not tell.
+        pid.is_none_or(|pid| pid.trim().parse() == Ok(self.pid))
     }
 
     fn same(&self) -> bool {
@@ -233,5 +318,28 @@ mod tests {
     #[test]
     fn marks_differ() {
         assert_ne!(new_mark(), new_mark());
+    }
+
+    #[test]
+    fn a_mark_names_its_perflab_and_an_old_or_invented_one_nobody() {
+        let own = Executor::own();
+        let mark = new_mark();
+        let (executor, count) = Executor::parse_first(&mark).unwrap();
+        assert!(executor == *own && !count.is_empty() && Executor::parse(&mark).is_none());
+        assert_eq!(Executor::parse(&own.to_string()).as_ref(), Some(own));
+        assert!(
+            ["1-1-1-1", "1-1-1-1-1", "", "1-2-3-"].into_iter().all(|text| Executor::parse(text).is_none())
+        );
+    }
+
+    #[test]
+    fn an_executor_of_another_namespace_is_not_known_to_be_gone() {
+        let own = Executor::own();
+        assert!(!own.is_gone() && own.namespace != 0);
+        let dead = Executor { started: own.started + 1, ..own.clone() };
+        assert!(dead.is_gone());
+        assert!(!Executor { namespace: own.namespace + 1, ..dead.clone() }.is_gone());
+        assert!(!own.is_predecessor());
+        assert!(Executor { token: "0".repeat(32), ..own.clone() }.is_predecessor());
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::descendants::{end_executions_of, is_living, own_start};
+use super::descendants::Executor;
 
 /// Between two looks at a perflab that closed the pipe and lives: it has become `perflab undo`.
 const ROUND: Duration = Duration::from_millis(20);
@@ -18,12 +18,12 @@ const ROUND: Duration = Duration::from_millis(20);
 pub struct ExecutionGuard(Child);
 
 impl ExecutionGuard {
-    /// Starts `command`, which is to call [`guard_executions`] with the pid and the start that are added to it as words.
+    /// Starts `command`, which is to call [`guard_executions`] with the executor that is added to it as a word.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(mut command: Command) -> std::io::Result<Self> {
-        command.args([std::process::id().to_string(), own_start().to_string()]);
+        command.arg(Executor::own().to_string());
         // It holds nothing of the user's: no folder, no terminal, no pipe.
         command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(ExecutionGuard(command.spawn()?))
@@ -40,9 +40,8 @@ impl Drop for ExecutionGuard {
     }
 }
 
-/// Waits until the perflab of this pid and start says farewell on standard input, or is gone without; then ends what is left of
-/// its executions.
-pub fn guard_executions(pid: i32, started: u64) {
+/// Waits until this perflab says farewell on standard input, or is gone without; then ends what is left of its executions.
+pub fn guard_executions(executor: &Executor) {
     // Who kills perflab's whole group or closes its terminal does not mean us.
     let _ = rustix::process::setsid();
     let mut byte = [0];
@@ -54,11 +53,11 @@ pub fn guard_executions(pid: i32, started: u64) {
             Err(_) => break,
         }
     }
-    while is_living(pid, started) {
+    while executor.is_living() {
         sleep(ROUND);
     }
     // One may fork between a look and its end; the child is found in the next round.
-    while end_executions_of(pid, started) > 0 {
+    while executor.end_executions() > 0 {
         sleep(Duration::from_millis(2));
     }
 }

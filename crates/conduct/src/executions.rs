@@ -1,0 +1,127 @@
+//! Executions that a killed perflab leaves running, known beforehand: beside the journals of settings lies a record of each perflab
+//! that carries out executions. Owns who is ended afterwards: what carries the mark of a perflab that a record tells of, and that
+//! is gone. A mark alone proves nothing: environments are inherited, copied and invented.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use perflab_observe::own_directories::{self, Access};
+use perflab_workload::run::{Executor, unknown_executions};
+use rustix::fs::{AtFlags, unlinkat};
+
+const NAME: &str = "executions-";
+/// Rounds in which everybody is to be ended: one may fork between a look and its end.
+const ROUNDS: u32 = 50;
+
+/// Says where the next perflab looks that this one carries out executions; goes when it is dropped.
+#[derive(Debug)]
+pub struct ExecutionRecord {
+    state: PathBuf,
+    name: String,
+}
+
+impl ExecutionRecord {
+    /// Writes it. `state` is where journals lie.
+    ///
+    /// # Errors
+    /// It cannot be written, or somebody else may write there.
+    pub fn write(state: &Path, boot_id: &str) -> io::Result<Self> {
+        static SERIAL: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{NAME}{}-{}", Executor::own(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        let folder = own_directories::make(state)?;
+        own_directories::open_file(&folder, OsStr::new(&name), Access::New)?.write_all(boot_id.as_bytes())?;
+        Ok(ExecutionRecord { state: state.into(), name })
+    }
+}
+
+impl Drop for ExecutionRecord {
+    fn drop(&mut self) {
+        remove(&self.state, &self.name);
+    }
+}
+
+/// What became of executions of perflabs that are gone.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct EndedExecutions {
+    /// How many processes were ended.
+    pub ended: usize,
+    /// Processes with the mark of a perflab that is gone, of which no record tells: left alone.
+    pub left_alone: Vec<i32>,
+}
+
+/// Ends what executions of perflabs that were killed have left behind, as far as records in `state` tell of them; with
+/// `predecessor` also those of this very process, before it became another program by exec. Perflabs that live, or may live in
+/// another PID namespace, are left alone.
+pub fn end_abandoned(state: &Path, boot_id: &str, predecessor: bool) -> EndedExecutions {
+    let mut found = EndedExecutions::default();
+    let mut known = vec![Executor::own().clone()];
+    for (name, executor) in records(state) {
+        if boot(state, &name).is_ok_and(|boot| boot != boot_id) {
+            remove(state, &name);
+        } else if executor.is_gone() || (predecessor && executor.is_predecessor()) {
+            for _ in 0..ROUNDS {
+                match executor.end_executions() {
+                    0 => break,
+                    ended => found.ended += ended,
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            remove(state, &name);
+            known.push(executor);
+        }
+    }
+    found.left_alone = unknown_executions(&known);
+    found
+}
+
+/// The records in a folder of this user's own.
+fn records(state: &Path) -> Vec<(String, Executor)> {
+    if !matches!(own_directories::open(state), Ok(Some(_))) {
+        return Vec::new();
+    }
+    let entries = std::fs::read_dir(state).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let record = |name: String| {
+        let executor = name.strip_prefix(NAME)?.rsplit_once('-')?.0;
+        let executor = Executor::parse(executor)?;
+        Some((name, executor))
+    };
+    names.filter_map(record).collect()
+}
+
+/// Of which boot a record is; only of one that nobody else could have written.
+fn boot(state: &Path, name: &str) -> io::Result<String> {
+    let folder = own_directories::open(state)?.ok_or(io::ErrorKind::NotFound)?;
+    let mut text = String::new();
+    own_directories::open_file(&folder, OsStr::new(name), Access::Read)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn remove(state: &Path, name: &str) {
+    // What stays is found again, and is of nobody then.
+    if let Ok(Some(folder)) = own_directories::open(state) {
+        let _ = unlinkat(&folder, name, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_goes_with_its_run_and_one_of_another_boot_with_the_next_start() {
+        let state = tempfile::tempdir().unwrap();
+        let record = ExecutionRecord::write(state.path(), "boot").unwrap();
+        assert_eq!(records(state.path()).len(), 1);
+        end_abandoned(state.path(), "boot", false);
+        assert_eq!(records(state.path()), [(record.name.clone(), Executor::own().clone())], "it lives");
+        drop(record);
+        assert!(records(state.path()).is_empty());
+        std::mem::forget(ExecutionRecord::write(state.path(), "boot").unwrap());
+        end_abandoned(state.path(), "next", false);
+        assert!(records(state.path()).is_empty());
+    }
+}

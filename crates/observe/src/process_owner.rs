@@ -1,0 +1,137 @@
+//! Whose something of the kernel's is that all PID namespaces share: a process by its number, the time of its start, and the PID
+//! namespace in which the number counts. Owns when that process is certainly gone: of another namespace's, nothing is guessed.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// The inode of the machine's own PID namespace: from it, every process is seen.
+const FIRST_NAMESPACE: u64 = 0xefff_fffc;
+
+/// A process, named beyond its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessOwner {
+    pid: u32,
+    /// in ticks after boot
+    started: u64,
+    /// the inode of its PID namespace; 0 where /proc does not tell of it
+    namespace: u64,
+}
+
+impl ProcessOwner {
+    /// This process.
+    pub(crate) fn own() -> Self {
+        let pid = std::process::id();
+        let started = started("self").unwrap_or_default();
+        ProcessOwner { pid, started, namespace: own_namespace().unwrap_or_default() }
+    }
+
+    /// From the beginning of words: number, start, namespace.
+    pub(crate) fn parse<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let [pid, started, namespace] = [words.next()?, words.next()?, words.next()?];
+        Some(ProcessOwner {
+            pid: pid.parse().ok()?,
+            started: started.parse().ok()?,
+            namespace: namespace.parse().ok()?,
+        })
+    }
+
+    /// Whether the process is gone for certain.
+    pub(crate) fn is_gone(&self) -> bool {
+        let Some(own) = own_namespace().filter(|_| self.namespace != 0) else { return false };
+        match self.namespace == own {
+            true => started(&self.pid.to_string()) != Some(self.started),
+            false => own == FIRST_NAMESPACE && is_empty(self.namespace),
+        }
+    }
+
+    /// The three words, with something between them.
+    pub(crate) fn words(&self, between: char) -> String {
+        format!("{}{between}{}{between}{}", self.pid, self.started, self.namespace)
+    }
+}
+
+/// The inode of this process's PID namespace; none where /proc is of another one, so that numbers in it are not ours.
+fn own_namespace() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let is_ours = stat.split(' ').next()?.parse() == Ok(std::process::id());
+    is_ours.then(|| namespace("self"))?
+}
+
+fn namespace(process: &str) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{process}/ns/pid")).ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Whether no process is in a namespace; `false` where one cannot be looked at.
+fn is_empty(wanted: u64) -> bool {
+    let Ok(entries) = fs::read_dir("/proc") else { return false };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    // The first process is in the first namespace, and may not let anybody look.
+    let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && name != "1");
+    let found = pids.filter_map(|pid| match namespace(&pid) {
+        // It is in none any more.
+        None if has_ended(&pid) => None,
+        found => Some(found),
+    });
+    let found: BTreeSet<Option<u64>> = found.collect();
+    !found.contains(&Some(wanted)) && !found.contains(&None)
+}
+
+fn has_ended(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// When a process began, in ticks since the boot; none of one that is gone.
+fn started(process: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_of_the_own_namespace_is_known_to_be_gone() {
+        let own = ProcessOwner::own();
+        assert!(!own.is_gone() && own.namespace != 0 && own.started != 0);
+        let later = ProcessOwner { started: own.started + 1, ..own };
+        assert!(later.is_gone(), "the number is there again, and another process");
+        let unknown = ProcessOwner { pid: 4_194_304, namespace: 0, ..own };
+        assert!(!unknown.is_gone(), "nothing tells where its number counts");
+        let parsed = ProcessOwner::parse(own.words('-').split('-'));
+        assert_eq!(parsed, Some(own));
+        assert_eq!(ProcessOwner::parse("1-2-pages-0".split('-')), None, "written by an older perflab");
+    }
+
+    #[test]
+    fn a_namespace_with_a_process_is_not_gone_root() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let mut inside = std::process::Command::new("unshare");
+        let inside = inside.args(["--pid", "--fork", "--kill-child", "sh", "-c", "echo; read x"]);
+        inside.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut inside = inside.spawn().unwrap();
+        let mut line = [0];
+        std::io::Read::read_exact(inside.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", inside.id());
+        let child = fs::read_to_string(children).unwrap().trim().to_owned();
+        let owner = ProcessOwner { pid: 1, started: 0, namespace: namespace(&child).unwrap() };
+        assert!(owner.namespace != own_namespace().unwrap());
+        assert!(!owner.is_gone(), "its number 1 is not ours");
+        drop(inside.stdin.take());
+        inside.wait().unwrap();
+        if own_namespace() != Some(FIRST_NAMESPACE) {
+            // From another namespace, one that is not seen may be there all the same.
+            return assert!(!owner.is_gone());
+        }
+        // Some process may be on its way out, and tell nothing at the moment.
+        let begun = std::time::Instant::now();
+        while !owner.is_gone() {
+            assert!(begun.elapsed().as_secs() < 60, "nobody is in it any more");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
