@@ -84,7 +84,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
 
 /// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
 const WITHOUT_RESULT: &[&str] =
-    &["vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon", "prefetch forget"];
+    &["vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon"];
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "report",

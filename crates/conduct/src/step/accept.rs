@@ -2,6 +2,7 @@
 //! metric or monitor that the plan does not give it, its times lie between the beginning and now, and its texts carry no
 //! control characters. No message holds a path that this side would open.
 
+use perflab_model::profile::{Profiled, StackBatch, StackSample};
 use perflab_model::series::{Cell, Gap, Row};
 use perflab_model::{Event, Fact, Facts, Manifest, Name, Nanos, Overhead, Sample, Value, What};
 
@@ -93,13 +94,7 @@ impl Ear<'_> {
             }
             What::Stacks(mut batch) => {
                 self.open_at(batch.slot)?;
-                let most = self.lasted().0.saturating_mul(WEIGHT_EACH);
-                if let Some(odd) = batch.samples.iter().find(|one| one.count != 1 || one.weight > most) {
-                    let (count, weight) = (odd.count, odd.weight);
-                    return Err(format!(
-                        "it told of a sample that counts {count} times and weighs {weight}, as none can"
-                    ));
-                }
+                self.believe_samples(&batch)?;
                 for at in batch.samples.iter_mut().filter_map(|sample| sample.at.as_mut()) {
                     *at = self.ours(mate, *at);
                 }
@@ -107,16 +102,7 @@ impl Ear<'_> {
             }
             What::Profiled(mut about) => {
                 self.open_at(about.slot)?;
-                // A sample each nanosecond is more than any kernel takes, or loses.
-                let most = self.lasted();
-                if about.lost.max(about.unreadable) > most.0
-                    || about.cost.0 > most.0.saturating_mul(WEIGHT_EACH)
-                {
-                    let (lost, unreadable, cost) = (about.lost, about.unreadable, about.cost);
-                    return Err(format!(
-                        "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
-                    ));
-                }
+                self.believe_profile(&about)?;
                 (about.source, about.event) = (label(&about.source), label(&about.event));
                 about.hides = about.hides.as_deref().map(inert);
                 about.anchors.iter_mut().for_each(|anchor| anchor.name = label(&anchor.name));
@@ -128,6 +114,30 @@ impl Ear<'_> {
 
     fn event(&self, at: Nanos, what: What) -> Event {
         Event { at, target: u32::try_from(self.target).ok(), what }
+    }
+
+    /// Refuses samples of which none can be.
+    fn believe_samples(&self, batch: &StackBatch) -> Result<(), String> {
+        let most = self.lasted().0.saturating_mul(WEIGHT_EACH);
+        let odd = batch.samples.iter().find(|one| one.count != 1 || one.weight > most);
+        let wrong = |odd: &StackSample| {
+            let (count, weight) = (odd.count, odd.weight);
+            format!("it told of a sample that counts {count} times and weighs {weight}, as none can")
+        };
+        odd.map_or(Ok(()), |odd| Err(wrong(odd)))
+    }
+
+    /// Refuses a profile that no run of this length can have: a sample each nanosecond is more than any kernel takes, or loses.
+    fn believe_profile(&self, about: &Profiled) -> Result<(), String> {
+        let most = self.lasted();
+        let is_possible =
+            about.lost.max(about.unreadable) <= most.0 && about.cost.0 <= most.0.saturating_mul(WEIGHT_EACH);
+        let Profiled { lost, unreadable, cost, .. } = about;
+        is_possible.then_some(()).ok_or_else(|| {
+            format!(
+                "it told of {lost} samples lost, {unreadable} unreadable, at a cost of {cost}, as none can be"
+            )
+        })
     }
 
     /// How long the run has lasted.

@@ -75,7 +75,7 @@ fn mount(line: &str) -> Option<(&str, Mount<'_>)> {
 /// Free bytes, of this machine's local devices only: a server that is gone would never answer.
 fn free(notes: &mut Notes<'_>, place: &str, device: &str) {
     if notes.root.is_host() && device.starts_with("/dev/") {
-        let found = rustix::fs::statvfs(&unescaped(place)).ok();
+        let found = rustix::fs::statvfs(unescaped(place)).ok();
         let bytes = found.and_then(|disk| i64::try_from(disk.f_bavail.checked_mul(disk.f_frsize)?).ok());
         notes.add_known(&format!("disk.free.{place}"), bytes.map(Value::Int), "statvfs");
     }

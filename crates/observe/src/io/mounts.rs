@@ -32,7 +32,7 @@ pub struct Mounts(Vec<Mount>);
 impl Mounts {
     /// Reads them.
     pub fn read() -> Self {
-        Self::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+        Self::parse(fs::read("/proc/self/mountinfo").unwrap_or_default())
     }
 
     /// From the text of a `mountinfo`; lines that are none are left out. Bytes: one place whose name is no text hides no other.
