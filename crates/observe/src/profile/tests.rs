@@ -21,6 +21,12 @@ fn busy() {
     }
 }
 
+/// The same in a child, which is ended.
+fn busy_child() {
+    let command = "timeout 0.3 sh -c 'while :; do :; done'";
+    std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+}
+
 #[test]
 fn own_work_is_seen_with_its_time_in_the_kernel() {
     let root = Root::host();
@@ -40,11 +46,9 @@ fn own_work_is_seen_with_its_time_in_the_kernel() {
     let (batch, about) = live.take(&recording, 0);
     assert!(about.lost == 0 && cost < Nanos(300_000_000), "{about:?} {cost}");
     let own = i32::try_from(std::process::id()).unwrap();
-    assert!(
-        batch.samples.len() > 20 && batch.samples.iter().all(|one| one.pid == Some(own)),
-        "{}",
-        batch.samples.len()
-    );
+    // Threads of other tests are this process's, too, and so are their children.
+    let of_own = batch.samples.iter().filter(|one| one.pid == Some(own)).count();
+    assert!(of_own > 20, "{of_own} of {}", batch.samples.len());
     let kinds: Vec<FrameKind> = batch.frames.iter().map(|frame| frame.kind).collect();
     assert!(kinds.contains(&FrameKind::Kernel) && kinds.contains(&FrameKind::User));
     assert!(batch.frames.iter().any(|frame| frame.name == "vfs_read"), "{:?}", batch.frames);
@@ -61,8 +65,7 @@ fn who_records_is_not_among_its_children() {
     }
     let recorder = Recorder::start(&root, Scope::Children, 999).unwrap();
     busy();
-    let busy_child = "timeout 0.3 sh -c 'while :; do :; done'";
-    std::process::Command::new("sh").args(["-c", busy_child]).status().unwrap();
+    busy_child();
     busy();
     let (recording, _) = recorder.stop().unwrap();
     let (batch, _) = Live::new(&[]).unwrap().take(&recording, 0);
@@ -75,15 +78,15 @@ fn who_records_is_not_among_its_children() {
 #[test]
 fn what_there_is_no_room_for_is_counted() {
     let root = Root::host();
-    if let Err(error) = check(&root, own(), 4999) {
+    if let Err(error) = check(&root, Scope::Children, 4999) {
         assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{error}");
         eprintln!("SKIP what_there_is_no_room_for: {error}");
         return;
     }
     const ROOM: usize = 10_000;
-    let recorder = Recorder::start_within(&root, own(), 4999, ROOM).unwrap();
-    busy();
-    busy();
+    let recorder = Recorder::start_within(&root, Scope::Children, 4999, ROOM).unwrap();
+    busy_child();
+    busy_child();
     let (recording, _) = recorder.stop().unwrap();
     let kept: usize = recording.buffers.iter().map(Vec::len).sum();
     assert!(kept <= ROOM && recording.lost > 0, "{kept} bytes, {} lost", recording.lost);
