@@ -26,7 +26,7 @@ export async function flames({ test, shots, desktop, flame, large, report }) {
     const lines = await page.locator(".flame-account").allInnerTexts();
     assert.equal(lines.length, 2);
     for (const line of lines) {
-      assert.match(line, /without a stack.*of dying tasks.*lost by the kernel/);
+      assert.match(line, /without a stack.*of dying tasks.*lost for want of room/);
       const parts = [...line.matchAll(/([\d.]+)\u00a0%/g)].map((found) => Number(found[1]));
       const sum = parts.reduce((a, b) => a + b, 0);
       assert.ok(Math.abs(sum - 100) < 0.03, `${sum} in ${line}`);
