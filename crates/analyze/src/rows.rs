@@ -51,7 +51,7 @@ pub(crate) fn drafts(
     candidates: &[Table],
     options: &Options,
 ) -> Result<Drafts, AnalyzeError> {
-    let keys = keys(baseline, candidates);
+    let keys = row_keys(baseline, candidates);
     let of = |part: &[(usize, usize)]| -> Result<Drafts, AnalyzeError> {
         let mut found = Drafts::default();
         part.iter()
@@ -102,7 +102,7 @@ fn cell(table: &Table, key: (usize, usize)) -> Option<&Cell> {
 }
 
 /// Every case with the metrics that any side has of it, primary ones first.
-fn keys(baseline: &Table, candidates: &[Table]) -> Vec<(usize, usize)> {
+fn row_keys(baseline: &Table, candidates: &[Table]) -> Vec<(usize, usize)> {
     let mut primary: HashMap<(usize, usize), bool> = HashMap::new();
     let cells = std::iter::once(baseline).chain(candidates).flat_map(|table| &table.cells);
     for (key, cell) in cells.filter(|(_, cell)| cell.has_values()) {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::finish::Sinks;
 use crate::fresh_file::check_folders;
 use crate::journal::Journal;
-use crate::layout::{HALF, JOURNAL, STAGE};
+use crate::layout::{JOURNAL, STAGE, own_half};
 use crate::lock::RunLock;
 use crate::{ArchiveError, RunDir, finish, traces};
 
@@ -29,10 +29,9 @@ pub(crate) struct AtOnce {
 
 impl AtOnce {
     pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
-        let archive = runs.parent().unwrap_or(runs);
-        check_folders(archive, &[archive, runs])?;
+        check_folders(runs, None)?;
         fs::create_dir_all(runs).map_err(ArchiveError::io("create", runs))?;
-        let half = tempfile::Builder::new().prefix(&format!("{HALF}perflab-")).tempdir_in(runs);
+        let half = tempfile::Builder::new().prefix(&own_half()).tempdir_in(runs);
         let half = half.map_err(ArchiveError::io("create", runs))?;
         // Held against a prune that sweeps up what nobody writes any more.
         let lock = RunLock::take(half.path())?;

@@ -19,16 +19,18 @@ pub(crate) fn create_fresh_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Refuses, for root, folders that another user may change; those that are not there yet are fine. Who became root by `sudo` may.
-pub(crate) fn check_folders(archive: &Path, folders: &[&Path]) -> Result<(), ArchiveError> {
+/// Refuses, for root, an archive that another user may change: itself, its folder of runs, or the `run` that is to be written.
+/// Those that are not there yet are fine. Who became root by `sudo` may.
+pub(crate) fn check_folders(runs: &Path, run: Option<&Path>) -> Result<(), ArchiveError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
+    let archive = runs.parent().unwrap_or(runs);
     let caller = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
-    folders.iter().try_for_each(|folder| match fs::metadata(folder) {
+    [archive, runs].into_iter().chain(run).try_for_each(|folder| match fs::metadata(folder) {
         Ok(found) if is_others(&found, caller) => Err(ArchiveError::OthersArchive {
             archive: archive.into(),
-            folder: (*folder).into(),
+            folder: folder.into(),
             owner: found.uid(),
             mode: found.mode() & 0o7777,
         }),
@@ -68,7 +70,7 @@ mod tests {
             return;
         }
         let home = tempfile::tempdir().unwrap();
-        let check = || check_folders(home.path(), &[home.path(), &home.path().join("runs")]);
+        let check = || check_folders(&home.path().join("runs"), None);
         check().unwrap();
         chown(home.path(), Some(65534), None).unwrap();
         assert!(matches!(check(), Err(ArchiveError::OthersArchive { owner: 65534, .. })));

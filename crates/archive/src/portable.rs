@@ -13,7 +13,7 @@ use zstd::stream::{read::Decoder, write::Encoder};
 use crate::finite_file::{Bounded, open_finite};
 use crate::fresh_file::check_folders;
 use crate::id::is_run_id;
-use crate::layout::{HALF, LOCK, STAGE, TEMPORARY};
+use crate::layout::{LOCK, STAGE, TEMPORARY, own_half};
 use crate::lock::RunLock;
 use crate::{Archive, ArchiveError, RunDir, manifest};
 
@@ -110,9 +110,9 @@ pub fn is_portable(file: &Path) -> bool {
 /// [`ArchiveError::Exists`] if the archive has that run; nothing stays of a failed import.
 pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     let runs = archive.runs();
-    check_folders(archive.path(), &[archive.path(), &runs])?;
+    check_folders(&runs, None)?;
     fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
-    let half = tempfile::Builder::new().prefix(HALF).tempdir_in(&runs);
+    let half = tempfile::Builder::new().prefix(&own_half()).tempdir_in(&runs);
     let half = half.map_err(ArchiveError::io("create", &runs))?;
     let _lock = RunLock::take(half.path())?;
     let id = unpack(file, half.path())?;
@@ -152,7 +152,7 @@ pub fn make_unpack_folder() -> io::Result<Box<dyn UnpackFolder>> {
 }
 
 /// Opens a portable file for reading, unpacked to a folder that lives as long as the run.
-pub(crate) fn open(file: &Path, make: MakeUnpackFolder) -> Result<RunDir, ArchiveError> {
+pub(crate) fn open_unpacked(file: &Path, make: MakeUnpackFolder) -> Result<RunDir, ArchiveError> {
     let folder = make().map_err(ArchiveError::io("unpack", file))?;
     let id = unpack(file, folder.path())?;
     RunDir::unpacked(&folder.path().join(id), folder)

@@ -9,7 +9,7 @@ use perflab_model::{Event, Manifest, Sample, Status, What};
 use crate::fresh_file::check_folders;
 use crate::id::is_run_id;
 use crate::journal::Journal;
-use crate::layout::{HALF, JOURNAL, LOCK};
+use crate::layout::{JOURNAL, LOCK, own_half};
 use crate::lock::RunLock;
 use crate::{ArchiveError, RunDir, finish, manifest, traces};
 
@@ -34,9 +34,8 @@ impl Recorder {
         if run.exists() {
             return Err(ArchiveError::Exists { path: run });
         }
-        let archive = runs.parent().unwrap_or(runs);
-        check_folders(archive, &[archive, runs])?;
-        let half = runs.join(format!("{HALF}{}", manifest.id));
+        check_folders(runs, None)?;
+        let half = runs.join(own_half() + &manifest.id);
         fs::create_dir_all(runs)
             .and_then(|()| fs::create_dir(&half))
             .map_err(ArchiveError::io("create", &half))?;
@@ -100,9 +99,7 @@ impl Recorder {
     /// # Errors
     /// [`ArchiveError::Live`] if a living process records it; else as [`Recorder::finish`].
     pub fn recover(run: &Path) -> Result<RunDir, ArchiveError> {
-        let runs = run.parent().unwrap_or(run);
-        let archive = runs.parent().unwrap_or(runs);
-        check_folders(archive, &[archive, runs, run])?;
+        check_folders(run.parent().unwrap_or(run), Some(run))?;
         let id = manifest::head(run)?.id;
         let _lock = RunLock::take(run)?.ok_or(ArchiveError::Live { id })?;
         close(run)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use perflab_model::Status;
 
-use crate::layout::{HALF, LOCK};
+use crate::layout::{HALF, LOCK, own_half};
 use crate::lock::{self, RunLock};
 use crate::{Archive, ArchiveError, Entry};
 
@@ -74,9 +74,23 @@ impl Archive {
     /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
     /// only.
     pub fn remove_half_made(&self) -> Vec<PathBuf> {
+        self.remove_halves(is_abandoned)
+    }
+
+    /// Removes what this process made half before it became another program: it need not be old. A process of that number in
+    /// another PID namespace holds what it makes.
+    pub fn remove_own_half_made(&self) -> Vec<PathBuf> {
+        let own = own_half();
+        self.remove_halves(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+                && !lock::is_held(path)
+        })
+    }
+
+    fn remove_halves(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.runs()) else { return Vec::new() };
         let all = entries.flatten().map(|entry| entry.path());
-        all.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
+        all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
     }
 }
 

@@ -34,7 +34,11 @@ impl Archive {
     }
 
     fn open_path(&self, path: &Path) -> Result<RunDir, ArchiveError> {
-        if path.is_dir() { RunDir::open(path) } else { portable::open(path, self.make_unpack_folder) }
+        if path.is_dir() {
+            RunDir::open(path)
+        } else {
+            portable::open_unpacked(path, self.make_unpack_folder)
+        }
     }
 
     fn latest(&self, back: &str) -> Result<RunDir, ArchiveError> {

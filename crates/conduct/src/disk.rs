@@ -15,9 +15,10 @@ use perflab_observe::io::Mounts;
 use perflab_observe::io::mounts::unescaped;
 use rustix::fs::{major, minor};
 
+use crate::command::command;
 use crate::emulated::{Emulated, begin, switch_of};
-use crate::leftovers::temporary;
-use crate::settings::{Undo, UndoJournal, command};
+use crate::leftovers::temporary_folder;
+use crate::settings::{Undo, UndoJournal};
 use crate::{ConductError, Permissions, Refusal};
 
 /// Files in memory.
@@ -101,7 +102,7 @@ pub fn prepare(
     perflab: &Path,
     journal: &mut UndoJournal,
 ) -> Result<PathBuf, ConductError> {
-    let base = permissions.scratch.clone().map_or_else(temporary, Ok)?;
+    let base = permissions.scratch.clone().map_or_else(temporary_folder, Ok)?;
     match disk {
         None => folder(&base, id, journal),
         Some(disk) => match (disk.kind, &disk.path) {

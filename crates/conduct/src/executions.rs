@@ -39,7 +39,7 @@ impl ExecutionRecord {
 
 impl Drop for ExecutionRecord {
     fn drop(&mut self) {
-        remove(&self.state, &self.name);
+        remove_record(&self.state, &self.name);
     }
 }
 
@@ -52,15 +52,17 @@ pub struct EndedExecutions {
     pub left_alone: Vec<i32>,
 }
 
-/// Ends what executions of perflabs that were killed have left behind, as far as records in `state` tell of them; with
+/// Ends what executions of perflabs that were killed have left behind, as far as records in the folders `states` tell of them; with
 /// `predecessor` also those of this very process, before it became another program by exec. Perflabs that live, or may live in
 /// another PID namespace, are left alone.
-pub fn end_abandoned(state: &Path, boot_id: &str, predecessor: bool) -> EndedExecutions {
+pub fn end_abandoned(states: &[PathBuf], boot_id: &str, predecessor: bool) -> EndedExecutions {
     let mut found = EndedExecutions::default();
     let mut known = vec![Executor::own().clone()];
-    for (name, executor) in records(state) {
-        if boot(state, &name).is_ok_and(|boot| boot != boot_id) {
-            remove(state, &name);
+    let records =
+        states.iter().flat_map(|state| read_records(state).into_iter().map(move |record| (state, record)));
+    for (state, (name, executor)) in records {
+        if read_boot_id(state, &name).is_ok_and(|boot| boot != boot_id) {
+            remove_record(state, &name);
         } else if executor.is_gone() || (predecessor && executor.is_predecessor()) {
             for _ in 0..ROUNDS {
                 match executor.end_executions() {
@@ -69,7 +71,7 @@ pub fn end_abandoned(state: &Path, boot_id: &str, predecessor: bool) -> EndedExe
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
-            remove(state, &name);
+            remove_record(state, &name);
             known.push(executor);
         }
     }
@@ -78,7 +80,7 @@ pub fn end_abandoned(state: &Path, boot_id: &str, predecessor: bool) -> EndedExe
 }
 
 /// The records in a folder of this user's own.
-fn records(state: &Path) -> Vec<(String, Executor)> {
+fn read_records(state: &Path) -> Vec<(String, Executor)> {
     if !matches!(own_directories::open(state), Ok(Some(_))) {
         return Vec::new();
     }
@@ -93,14 +95,14 @@ fn records(state: &Path) -> Vec<(String, Executor)> {
 }
 
 /// Of which boot a record is; only of one that nobody else could have written.
-fn boot(state: &Path, name: &str) -> io::Result<String> {
+fn read_boot_id(state: &Path, name: &str) -> io::Result<String> {
     let folder = own_directories::open(state)?.ok_or(io::ErrorKind::NotFound)?;
     let mut text = String::new();
     own_directories::open_file(&folder, OsStr::new(name), Access::Read)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-fn remove(state: &Path, name: &str) {
+fn remove_record(state: &Path, name: &str) {
     // What stays is found again, and is of nobody then.
     if let Ok(Some(folder)) = own_directories::open(state) {
         let _ = unlinkat(&folder, name, AtFlags::empty());
@@ -115,13 +117,13 @@ mod tests {
     fn a_record_goes_with_its_run_and_one_of_another_boot_with_the_next_start() {
         let state = tempfile::tempdir().unwrap();
         let record = ExecutionRecord::write(state.path(), "boot").unwrap();
-        assert_eq!(records(state.path()).len(), 1);
-        end_abandoned(state.path(), "boot", false);
-        assert_eq!(records(state.path()), [(record.name.clone(), Executor::own().clone())], "it lives");
+        assert_eq!(read_records(state.path()).len(), 1);
+        end_abandoned(&[state.path().into()], "boot", false);
+        assert_eq!(read_records(state.path()), [(record.name.clone(), Executor::own().clone())], "it lives");
         drop(record);
-        assert!(records(state.path()).is_empty());
+        assert!(read_records(state.path()).is_empty());
         std::mem::forget(ExecutionRecord::write(state.path(), "boot").unwrap());
-        end_abandoned(state.path(), "next", false);
-        assert!(records(state.path()).is_empty());
+        end_abandoned(&[state.path().into()], "next", false);
+        assert!(read_records(state.path()).is_empty());
     }
 }

@@ -17,7 +17,7 @@ use crate::{ConductError, Refusal};
 ///
 /// # Errors
 /// [`ConductError::Refused`], with what to do; [`ConductError::Scratch`] where there is none.
-pub fn temporary() -> Result<PathBuf, ConductError> {
+pub fn temporary_folder() -> Result<PathBuf, ConductError> {
     own_directories::temporary().map_err(|source| match source.kind() {
         ErrorKind::NotFound => ConductError::Scratch { path: std::env::temp_dir(), source },
         _ => ConductError::Refused(vec![Refusal {
@@ -43,7 +43,7 @@ impl TemporaryFolder {
     pub fn make(state: &Path, boot_id: &str) -> Result<Self, ConductError> {
         // Not to be foreseen: what another user has put there already is not taken, but would be in the way.
         let id = format!("{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish());
-        let path = temporary()?.join(format!("perflab-{id}"));
+        let path = temporary_folder()?.join(format!("perflab-{id}"));
         let mut journal = UndoJournal::new(state, &format!("folder-{id}"), boot_id);
         let promise = journal.promise(Undo::Remove { path: path.clone() })?;
         if let Err(source) = DirBuilder::new().mode(0o700).create(&path) {
@@ -107,7 +107,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::settings::recover;
+    use crate::settings::{recover, tests::recovered};
 
     #[test]
     fn a_folder_goes_with_its_owner_or_by_the_next_start() {
@@ -128,7 +128,7 @@ mod tests {
         // As the kernel closes the journal of a process that is killed.
         drop(killed.journal.take());
         drop(killed);
-        let found = recover(state.path(), "boot");
+        let found = recovered(state.path(), "boot");
         assert_eq!(found.len(), 1);
         assert!(found[0].undone[0].contains(path.to_str().unwrap()), "{found:?}");
         assert!(!path.exists());

@@ -26,6 +26,7 @@
 pub mod agent;
 pub mod barrier;
 pub mod channel;
+mod command;
 pub mod disk;
 pub mod emulated;
 pub mod error;

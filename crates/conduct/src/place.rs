@@ -3,7 +3,6 @@
 //! Owns how an agent is started and how it is ended, whatever state it is in. What is said to it is
 //! [`crate::protocol`]'s; when it is started and given up is [`crate::step`]'s.
 
-mod answer;
 mod libvirt;
 mod parcel;
 mod process;

@@ -8,7 +8,6 @@ mod drop_caches;
 mod journal;
 mod knob;
 mod preflight;
-mod process;
 mod recovered;
 mod remove;
 mod setting_file;
@@ -21,10 +20,9 @@ pub use drop_caches::drop_caches;
 pub use journal::UndoJournal;
 pub use knob::{FactorKnob, Knob, knobs};
 pub use preflight::setting_problems;
-pub(crate) use process::command;
 pub use recovered::{Recovered, recover};
 pub(crate) use remove::remove_all;
 pub use undo::Undo;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

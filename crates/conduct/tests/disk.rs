@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use perflab_conduct::settings::{Bench, UndoJournal, recover};
 use perflab_conduct::{Permissions, disk};
@@ -21,7 +22,11 @@ fn image(filesystem: &str) -> Disk {
     }
 }
 
-fn may_mount(test: &str, filesystem: &str) -> bool {
+/// Held by tests that start programs: one that is being started holds every journal's lock until its exec, and the journal of a
+/// killed run is then taken for that of a living one.
+static STARTS: Mutex<()> = Mutex::new(());
+
+fn may_mount(test: &str, filesystem: &str) -> Option<MutexGuard<'static, ()>> {
     let program = format!("mkfs.{filesystem}");
     let found =
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(&program).exists());
@@ -30,11 +35,11 @@ fn may_mount(test: &str, filesystem: &str) -> bool {
     } else if !found {
         "mkfs is not installed"
     } else {
-        return true;
+        return Some(STARTS.lock().unwrap_or_else(PoisonError::into_inner));
     };
     assert!(std::env::var_os("PERFLAB_REQUIRE_ALL").is_none(), "{test} {filesystem}: {reason}");
     eprintln!("SKIP {test} {filesystem}: {reason}");
-    false
+    None
 }
 
 fn mounts() -> String {
@@ -44,9 +49,9 @@ fn mounts() -> String {
 #[test]
 fn an_image_is_made_mounted_and_removed_root() {
     for filesystem in ["ext4", "xfs", "btrfs"] {
-        if !may_mount("an_image_is_made_mounted_and_removed_root", filesystem) {
+        let Some(_starts) = may_mount("an_image_is_made_mounted_and_removed_root", filesystem) else {
             continue;
-        }
+        };
         let home = tempfile::tempdir().unwrap();
         let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
         let mut bench = Bench::new(UndoJournal::new(&home.path().join("state"), "IMG", "boot"));
@@ -72,9 +77,7 @@ fn an_image_is_made_mounted_and_removed_root() {
 
 #[test]
 fn a_killed_runs_mount_goes_at_the_next_start_root() {
-    if !may_mount("a_killed_runs_mount_goes_at_the_next_start_root", "ext4") {
-        return;
-    }
+    let Some(_starts) = may_mount("a_killed_runs_mount_goes_at_the_next_start_root", "ext4") else { return };
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state");
     let permissions = Permissions { scratch: Some(home.path().into()), ..Permissions::default() };
@@ -97,9 +100,7 @@ fn a_killed_runs_mount_goes_at_the_next_start_root() {
 
 #[test]
 fn a_mount_goes_whatever_its_path_holds_root() {
-    if !may_mount("a_mount_goes_whatever_its_path_holds_root", "ext4") {
-        return;
-    }
+    let Some(_starts) = may_mount("a_mount_goes_whatever_its_path_holds_root", "ext4") else { return };
     let home = tempfile::tempdir().unwrap();
     // What the kernel's table of mounts writes in eights; and a way to it through a link.
     let (strange, link) = (home.path().join("a b\tc\\d\ne"), home.path().join("link"));
@@ -120,7 +121,7 @@ fn a_mount_goes_whatever_its_path_holds_root() {
         };
         let left: Vec<_> = fs::read_dir(&strange).unwrap().flatten().map(|entry| entry.path()).collect();
         assert!(failed.is_empty() && left.is_empty(), "{failed:?} {left:?}");
-        assert!(!mounts().contains("/a\\040b"), "{}", mounts());
+        assert!(!mounts().contains(home.path().to_str().unwrap()), "{}", mounts());
     }
 }
 
@@ -150,9 +151,9 @@ impl Drop for Loop {
 
 #[test]
 fn a_partition_is_formatted_where_apply_allows_it_root() {
-    if !may_mount("a_partition_is_formatted_where_apply_allows_it_root", "ext4") {
+    let Some(_starts) = may_mount("a_partition_is_formatted_where_apply_allows_it_root", "ext4") else {
         return;
-    }
+    };
     let home = tempfile::tempdir().unwrap();
     let backing = home.path().join("backing");
     fs::File::create(&backing).unwrap().set_len(64 << 20).unwrap();

@@ -82,7 +82,7 @@ fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
     if writes_nothing || std::env::var_os("TMPDIR").is_none() {
         return Ok(());
     }
-    match perflab_conduct::leftovers::temporary() {
+    match perflab_conduct::leftovers::temporary_folder() {
         // What needs it says so.
         Ok(_) | Err(ConductError::Scratch { .. }) => Ok(()),
         Err(refused) => Err(refused.into()),
@@ -91,6 +91,7 @@ fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
 
 fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let context = Context::new(&arguments.global);
+    signals::tidy_up(context.archive_path());
     match &arguments.verb {
         Verb::Run(wanted) => verbs::run::run(&context, wanted),
         Verb::Compare(wanted) => verbs::compare::run(&context, wanted),

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -17,6 +18,9 @@ use signal_hook::iterator::Signals;
 /// Signals that come closer together are one wish.
 const ONE_WISH: Duration = Duration::from_millis(250);
 
+/// The archive of this process, in which it may be making a run.
+static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
+
 /// Who is told of a wish.
 static TOLD: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
 
@@ -24,6 +28,12 @@ static TOLD: Mutex<Vec<Weak<AtomicBool>>> = Mutex::new(Vec::new());
 pub fn note(stop: &Arc<AtomicBool>) -> io::Result<()> {
     told().push(Arc::downgrade(stop));
     end_with_settings_put_back()
+}
+
+/// Names the archive that is tidied up should a second wish end the process.
+pub fn tidy_up(archive: &Path) {
+    // There is one context in a process, and so one archive.
+    let _ = ARCHIVE.set(archive.into());
 }
 
 /// From here on, a wish that nobody notes ends the process with its settings put back.
@@ -72,7 +82,9 @@ fn heard(signal: i32, last: &mut Option<Instant>) {
 /// What this process was doing ends; what it promised to put back is put back.
 fn become_undo(signal: i32) {
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-    let refused = Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).exec();
+    let archive = ARCHIVE.get().map(|archive| ("PERFLAB_ARCHIVE", archive));
+    let refused =
+        Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).envs(archive).exec();
     stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
     die_of(signal);
 }

@@ -51,7 +51,12 @@ pub(crate) fn read_finite(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is a folder, a pipe, a socket or a device"));
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST as u64).read_to_end(&mut bytes)?;
+    file.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > LONGEST {
+        return Err(io::Error::other(format!(
+            "it is longer than the {LONGEST} bytes that are read of such a file"
+        )));
+    }
     Ok(bytes)
 }
 
@@ -76,4 +81,17 @@ fn checksum(body: &[u8]) -> [u8; SUM] {
     let mut sum = [0; SUM];
     sum.iter_mut().zip(Sha256::digest(body)).for_each(|(to, from)| *to = from);
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused_and_not_cut() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("long");
+        std::fs::File::create(&path).unwrap().set_len(LONGEST as u64 + 1).unwrap();
+        assert!(read_finite(&path).is_err());
+    }
 }

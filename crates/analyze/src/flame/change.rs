@@ -15,7 +15,7 @@
 
 use perflab_stats::{Moments, benjamini_hochberg, welch_of};
 
-use super::tree::outermost;
+use super::tree::find_outermost_nodes;
 use super::{Amount, Joined, JoinedSide};
 
 /// Boxes below this many samples, both sides together, are not judged.
@@ -78,7 +78,7 @@ pub fn changes(joined: &Joined<'_>, before: usize, after: usize) -> Option<Chang
         (m, n) => Basis::Repetitions(m, n),
     };
     let nodes: Vec<_> = joined.nodes.iter().map(|node| (node.parent, node.function)).collect();
-    let outermost = outermost(&nodes);
+    let outermost = find_outermost_nodes(&nodes);
     let [f, g] = [&before, &after].map(|side| side.by_function(joined, &outermost));
     Some(Changes { basis, nodes: judged(&before, &after, basis)?, functions: judged(&f, &g, basis)? })
 }

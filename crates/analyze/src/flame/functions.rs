@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::tree::outermost;
+use super::tree::find_outermost_nodes;
 use super::{Amount, Function, Role, Tree};
 
 /// One function over the whole tree.
@@ -26,7 +26,7 @@ pub fn functions(tree: &Tree) -> Vec<FunctionRow> {
     };
     let mut rows: Vec<FunctionRow> = tree.functions.iter().map(row).collect();
     let nodes: Vec<_> = tree.nodes.iter().map(|node| (node.parent, node.function)).collect();
-    for (node, is_outermost) in tree.nodes.iter().zip(outermost(&nodes)) {
+    for (node, is_outermost) in tree.nodes.iter().zip(find_outermost_nodes(&nodes)) {
         let Some(row) = rows.get_mut(node.function as usize) else { continue };
         row.own += node.own;
         if is_outermost {

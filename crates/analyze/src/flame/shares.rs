@@ -132,9 +132,9 @@ pub fn shares(profile: &Profile, rules: &Rules, options: &ShareOptions) -> Share
     let unit = pieces.first().map_or("", |piece| piece.about.unit.0.as_str());
     let mut coverage = coverage(profile, &pieces, &verdicts, options);
     coverage.no_window = verdicts.window.as_ref().err().filter(|_| rules.window.is_some()).cloned();
-    coverage.by_window = whole(tallies.iter().map(|tally| tally.by_window));
-    coverage.undecided = whole(tallies.iter().map(|tally| tally.undecided));
-    let recognised = whole(tallies.iter().map(|tally| sum(tally, |_| true).samples));
+    coverage.by_window = saturating_sum(tallies.iter().map(|tally| tally.by_window));
+    coverage.undecided = saturating_sum(tallies.iter().map(|tally| tally.undecided));
+    let recognised = saturating_sum(tallies.iter().map(|tally| sum(tally, |_| true).samples));
     coverage.by_name = recognised.saturating_sub(coverage.by_window);
     Shares {
         rules: rules.name.clone(),
@@ -209,7 +209,7 @@ impl Tally {
 }
 
 /// The sum of numbers of samples.
-fn whole(counts: impl Iterator<Item = u64>) -> u64 {
+fn saturating_sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
@@ -263,8 +263,8 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
             let of = move |cell: &(u8, u8)| *cell == (operation, category);
             let mut row = line(name, Some(named.name.clone()), &of, &within);
             let touching = tallies.iter().filter_map(|tally| tally.touching.get(&(operation, category)));
-            let touching = whole(touching.copied());
-            let base = whole(tallies.iter().map(|tally| sum(tally, within).samples));
+            let touching = saturating_sum(touching.copied());
+            let base = saturating_sum(tallies.iter().map(|tally| sum(tally, within).samples));
             row.touching = (touching > 0).then(|| touching as f64 / base.max(1) as f64);
             rows.extend((row.amount.samples > 0 || touching > 0).then_some(row));
         }
@@ -275,8 +275,8 @@ fn rows(tallies: &[Tally], rules: &Rules, options: &ShareOptions, unit: &str) ->
 /// The share of all iterations together, and the interval of the mean over them.
 fn share(counts: impl Iterator<Item = (u64, u64)>) -> Share {
     let counts: Vec<(u64, u64)> = counts.filter(|(_, all)| *all > 0).collect();
-    let part = whole(counts.iter().map(|(part, _)| *part));
-    let all = whole(counts.iter().map(|(_, all)| *all));
+    let part = saturating_sum(counts.iter().map(|(part, _)| *part));
+    let all = saturating_sum(counts.iter().map(|(_, all)| *all));
     let each: Vec<f64> = counts.iter().map(|(part, all)| *part as f64 / *all as f64).collect();
     let interval = interval(&each).map(|found| (found.low.max(0.0), found.high.min(1.0)));
     Share { value: (all > 0).then(|| part as f64 / all as f64), interval }

@@ -199,7 +199,7 @@ impl Tree {
 
 /// By node: whether no caller of it is the same function. Callers stand before their callees; each node is gone into and left
 /// once, however deep it lies.
-pub(super) fn outermost(nodes: &[(Option<u32>, u32)]) -> Vec<bool> {
+pub(super) fn find_outermost_nodes(nodes: &[(Option<u32>, u32)]) -> Vec<bool> {
     let mut callees = vec![Vec::new(); nodes.len()];
     let mut steps = Vec::new();
     for (at, (parent, _)) in nodes.iter().enumerate() {

@@ -36,7 +36,7 @@ pub fn sentences(report: &Report) -> Vec<String> {
 }
 
 /// What outliers are beyond: the limit, or they are among the longest of all.
-fn beyond(report: &Report) -> String {
+fn outlier_bounds(report: &Report) -> String {
     let below = report.outliers.iter().filter(|outlier| outlier.time <= report.limit).count();
     match below {
         0 => format!("above {}", time(report.limit)),
@@ -77,7 +77,7 @@ fn overview(report: &Report) -> String {
         report.operation,
         time(report.longest),
         count(report.outlier_count),
-        beyond(report),
+        outlier_bounds(report),
     )
 }
 

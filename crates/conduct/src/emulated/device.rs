@@ -11,8 +11,9 @@ use perflab_model::study::DiskModel;
 use super::Specification;
 use super::server::{HURRY, IMAGE};
 use crate::ConductError;
+use crate::command::command;
 use crate::machine::launch;
-use crate::settings::{Undo, UndoJournal, command};
+use crate::settings::{Undo, UndoJournal};
 
 /// How long the server may take to begin, on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);

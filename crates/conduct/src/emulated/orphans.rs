@@ -4,7 +4,6 @@
 //! and fails at the first that is dead. Any user may mount a file system that is called like it: only one that this user mounted,
 //! in folders that nobody else may change, is looked at.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -23,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// alone, and so is whatever else is called so.
 pub fn sweep() -> Vec<Recovered> {
     let mounts = Mounts::read();
-    let own = mounted_by(rustix::process::geteuid().as_raw());
-    let is_ours = |mount: &&Mount| mount.source == SOURCE && is_fuse(mount) && own.contains(&mount.id);
+    let own = rustix::process::geteuid().as_raw();
+    let is_ours = |mount: &&Mount| mount.source == SOURCE && is_fuse(mount) && mount.maker == Some(own);
     let served: Vec<&Mount> = mounts.iter().filter(is_ours).collect();
-    dead(&served).into_iter().map(|place| removed(place, &mounts)).collect()
+    dead_disks(&served).into_iter().map(|place| remove_disk(place, &mounts)).collect()
 }
 
-fn removed(served: &Path, mounts: &Mounts) -> Recovered {
+fn remove_disk(served: &Path, mounts: &Mounts) -> Recovered {
     let home = served.parent().unwrap_or(served);
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     let mut found = Recovered::of(name.trim_start_matches("perflab-"));
@@ -38,12 +37,8 @@ fn removed(served: &Path, mounts: &Mounts) -> Recovered {
         found.failed.push(format!("{}: {error}", served.display()));
         return found;
     }
-    for step in steps(served, home, mounts) {
-        if matches!(step, Undo::Remove { .. }) && is_mount_below(home) {
-            found.failed.push(format!("remove {}: something is still mounted there", home.display()));
-        } else {
-            found.attempt(&step, || step.perform());
-        }
+    for step in undo_steps(served, home, mounts) {
+        found.attempt(&step, || step.perform());
         // What follows rests on it.
         if !found.failed.is_empty() {
             break;
@@ -53,7 +48,7 @@ fn removed(served: &Path, mounts: &Mounts) -> Recovered {
 }
 
 /// What was done to have the disk, undone: the latest first.
-fn steps(served: &Path, home: &Path, mounts: &Mounts) -> Vec<Undo> {
+fn undo_steps(served: &Path, home: &Path, mounts: &Mounts) -> Vec<Undo> {
     let mut steps = Vec::new();
     for (device, file) in loops_over(served) {
         let is_from_it = |mount: &&Mount| Path::new(&mount.source) == device && !is_fuse(mount);
@@ -82,26 +77,8 @@ fn is_fuse(mount: &Mount) -> bool {
     mount.kind.starts_with("fuse")
 }
 
-fn is_mount_below(folder: &Path) -> bool {
-    Mounts::read().iter().any(|mount| mount.place.starts_with(folder))
-}
-
-/// The kernel's numbers of FUSE mounts that this user made: the kernel says who, whatever the mount calls itself.
-fn mounted_by(user: u32) -> BTreeSet<u64> {
-    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    String::from_utf8_lossy(&text).lines().filter_map(|line| made_by(line, user)).collect()
-}
-
-/// `36 35 0:98 / /place rw,noatime - fuse name rw,user_id=0,group_id=0`: the number, where it is this user's.
-fn made_by(line: &str, user: u32) -> Option<u64> {
-    let (first, second) = line.split_once(" - ")?;
-    let options = second.split(' ').nth(2)?;
-    let maker = options.split(',').find_map(|option| option.strip_prefix("user_id="))?;
-    (maker.parse() == Ok(user)).then(|| first.split(' ').next()?.parse().ok())?
-}
-
 /// Those whose server is gone. One that does not answer may be stopped or slow.
-fn dead<'a>(served: &[&'a Mount]) -> Vec<&'a Path> {
+fn dead_disks<'a>(served: &[&'a Mount]) -> Vec<&'a Path> {
     let (told, answers) = channel();
     for (index, mount) in served.iter().enumerate() {
         let (place, told) = (mount.place.clone(), told.clone());
@@ -116,19 +93,4 @@ fn dead<'a>(served: &[&'a Mount]) -> Vec<&'a Path> {
     let next = |_: &&Mount| answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
     let found = served.iter().map_while(next).filter(|(_, is_dead)| *is_dead);
     found.filter_map(|(index, _)| Some(served.get(index)?.place.as_path())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::made_by;
-
-    #[test]
-    fn whose_a_mount_is_says_the_kernel_and_not_its_name() {
-        let line =
-            |options: &str| format!("36 35 0:98 / /a rw,relatime - fuse perflab-emulated-disk {options}");
-        assert_eq!(made_by(&line("rw,user_id=0,group_id=0"), 0), Some(36));
-        assert_eq!(made_by(&line("rw,user_id=65534,group_id=0,allow_other"), 0), None);
-        assert_eq!(made_by(&line("rw"), 0), None);
-        assert_eq!(made_by("36 35 0:98 / /user_id=0 rw,user_id=0 - tmpfs t rw", 0), None);
-    }
 }

@@ -28,7 +28,7 @@ pub(super) fn kept_in(home: &Path) -> Option<Kernel> {
     loop {
         // A kernel that somebody else may have put there is not booted: it is fetched anew, or that is refused.
         let folder = own_directories::open(home).ok()??;
-        let kernel = noted(&folder);
+        let kernel = read_note(&folder);
         // What was exchanged for another while we looked is removed: the other is there.
         if kernel.is_some() || is_at(&folder, home) {
             return kernel;
@@ -36,7 +36,7 @@ pub(super) fn kept_in(home: &Path) -> Option<Kernel> {
     }
 }
 
-fn noted(folder: &OwnedFd) -> Option<Kernel> {
+fn read_note(folder: &OwnedFd) -> Option<Kernel> {
     let file = own_directories::open_file(folder, OsStr::new("kernel.json"), Access::Read).ok()?;
     serde_json::from_reader(BufReader::new(file)).ok().filter(|kernel: &Kernel| kernel.image.is_file())
 }

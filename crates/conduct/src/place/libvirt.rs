@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use perflab_model::study::TargetUse;
 
-use super::{Place, Started, answer, ssh};
+use super::{Place, Started, ssh};
+use crate::command::command_output;
 use crate::{Host, Stop};
 
 /// From the start of a domain to a login: firmware, a boot loader, all services of a distribution.
@@ -35,7 +36,7 @@ impl Domain {
         command.arg(verb).args(options).args(["--domain", &self.name]);
         // What is read from its answers is not to be translated.
         let asked = command.env("LC_ALL", "C").stdin(Stdio::null());
-        let output = answer::output(asked, stop).map_err(missing)?;
+        let output = command_output(asked, stop).map_err(missing)?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use super::parcel::parcel;
 use super::process::Process;
-use super::{Started, Words, answer};
+use super::{Started, Words};
+use crate::command::command_output;
 use crate::inert::inert;
 use crate::{Channel, Host, Stop};
 
@@ -36,7 +37,7 @@ fn copy(address: &str, host: &Host, stop: &Stop) -> io::Result<PathBuf> {
     let take = format!(
         "umask 077; mkdir {folder} && {{ tar -xf - -C {folder} || {{ rm -rf {folder}; exit 1; }}; }}"
     );
-    let output = answer::output(ssh(address).arg(take).stdin(parcel), stop)?;
+    let output = command_output(ssh(address).arg(take).stdin(parcel), stop)?;
     if output.status.success() {
         return Ok(folder.into());
     }

@@ -9,8 +9,9 @@ use indexmap::IndexMap;
 
 use super::setting_file::{FileIdentity, counterpart};
 use super::setting_value::{SettingContent, is_same_value};
-use super::{Knob, Undo, UndoJournal, process};
+use super::{Knob, Undo, UndoJournal};
 use crate::ConductError;
+use crate::command::level_command;
 
 /// A setting that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +186,7 @@ impl Bench {
         if !apply.is_empty() {
             let promise = self.journal.promise(Undo::Run { factor: factor.into(), argv: undo.to_vec() })?;
             self.inforce.insert(factor.into(), InForce { value: level.into(), promise });
-            process::level_command(apply, self.stop.as_deref())?;
+            level_command(apply, self.stop.as_deref())?;
         }
         Ok(Some(Change { setting: factor.into(), from, to: level.into(), asked: None }))
     }

@@ -22,15 +22,15 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
         Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Directory,
         Err(Errno::NOENT) => return Ok(()),
         // Of one whose server is gone: it is mounted.
-        Err(Errno::NOTCONN) => return Err(mounted(path)),
+        Err(Errno::NOTCONN) => return Err(mounted_error(path)),
         Err(error) => return Err(error.into()),
     };
     if let Some(place) = Mounts::read().at_or_below(path).first() {
-        return Err(mounted(place));
+        return Err(mounted_error(place));
     }
     if is_folder {
         let folder = openat(CWD, path, FOLDER | OFlags::RDONLY, Mode::empty())?;
-        empty(&folder, whose(folder.as_fd())?, path)?;
+        remove_contents(&folder, mount_of(folder.as_fd())?, path)?;
     }
     let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(CWD, path, flags) {
@@ -40,7 +40,7 @@ pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
 }
 
 /// Removes what lies in a folder; `mount` is the mount that all of it lies on.
-fn empty(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> {
+fn remove_contents(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> {
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -51,10 +51,10 @@ fn empty(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> {
             Err(Errno::ISDIR | Errno::PERM) => {
                 let place = path.join(OsStr::from_bytes(name.to_bytes()));
                 let below = openat(folder, name, FOLDER | OFlags::RDONLY, Mode::empty())?;
-                if whose(below.as_fd())? != mount {
-                    return Err(self::mounted(&place));
+                if mount_of(below.as_fd())? != mount {
+                    return Err(mounted_error(&place));
                 }
-                empty(&below, mount, &place)?;
+                remove_contents(&below, mount, &place)?;
                 unlinkat(folder, name, AtFlags::REMOVEDIR)
             }
             gone => gone,
@@ -68,7 +68,7 @@ fn empty(folder: &OwnedFd, mount: u64, path: &Path) -> io::Result<()> {
 }
 
 /// The mount that an opened folder lies on; before Linux 5.8 its file system, which is one on each of its mounts.
-fn whose(folder: BorrowedFd<'_>) -> io::Result<u64> {
+fn mount_of(folder: BorrowedFd<'_>) -> io::Result<u64> {
     let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
     let found = statx(folder, c"", AtFlags::EMPTY_PATH, wanted)?;
     let has_mount = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
@@ -76,7 +76,7 @@ fn whose(folder: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(if has_mount { found.stx_mnt_id } else { device })
 }
 
-fn mounted(place: &Path) -> io::Error {
+fn mounted_error(place: &Path) -> io::Error {
     io::Error::other(format!("a file system is mounted on {}: `umount` it first", place.display()))
 }
 
@@ -119,7 +119,7 @@ mod tests {
         assert!(Command::new("mount").arg("--bind").arg(&theirs).arg(&place).status().unwrap().success());
         let refused = remove_all(&folder).map_err(|error| error.to_string());
         let opened = openat(CWD, &folder, FOLDER, Mode::empty()).unwrap();
-        let walked = empty(&opened, whose(opened.as_fd()).unwrap(), &folder);
+        let walked = remove_contents(&opened, mount_of(opened.as_fd()).unwrap(), &folder);
         let stays = (theirs.join("kept").exists(), place.join("kept").exists());
         assert!(Command::new("umount").arg(&place).status().unwrap().success());
         assert!(refused.unwrap_err().contains("mounted on"));

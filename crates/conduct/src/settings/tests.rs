@@ -15,7 +15,7 @@ fn knob(path: &Path, value: &str) -> Knob {
 }
 
 /// Recovers, with patience: a process that another test is just starting holds our lock until its exec.
-fn recovered(state: &Path, boot: &str) -> Vec<Recovered> {
+pub(crate) fn recovered(state: &Path, boot: &str) -> Vec<Recovered> {
     let attempt = |_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         Some(recover(state, boot)).filter(|found| !found.is_empty())

@@ -8,11 +8,11 @@ use std::time::Duration;
 use perflab_observe::io::Mounts;
 use serde::{Deserialize, Serialize};
 
-use super::process;
 use super::remove::remove_all;
 use super::setting_file::counterpart;
 use super::setting_value::{SettingContent, is_same_value};
 use crate::ConductError;
+use crate::command::{command, level_command};
 
 /// Between two attempts to unmount what is busy.
 const BUSY: Duration = Duration::from_millis(100);
@@ -64,7 +64,7 @@ impl Undo {
     pub fn perform(&self) -> Result<(), ConductError> {
         match self {
             Undo::Write { path, value } => write_back(path, value),
-            Undo::Run { argv, .. } => process::level_command(argv, None),
+            Undo::Run { argv, .. } => level_command(argv, None),
             Undo::Unmount { path } => unmount(path),
             Undo::Detach { device, file } => detach(device, file),
             Undo::Hurry { switch } => {
@@ -144,12 +144,12 @@ fn unmount(path: &Path) -> Result<(), ConductError> {
     let argv = ["umount".into(), path.display().to_string()];
     // Who looked at the disk only now (udev, a loop device on its way out) is gone in a moment.
     for _ in 0..20 {
-        match process::command(&argv) {
+        match command(&argv) {
             Err(ConductError::Command { reason, .. }) if reason.contains("busy") => sleep(BUSY),
             ended => return ended.map(drop),
         }
     }
-    process::command(&argv).map(drop)
+    command(&argv).map(drop)
 }
 
 fn detach(device: &Path, file: &Path) -> Result<(), ConductError> {
@@ -158,5 +158,5 @@ fn detach(device: &Path, file: &Path) -> Result<(), ConductError> {
     if !under.is_ok_and(|under| Path::new(under.trim()) == file) {
         return Ok(());
     }
-    process::command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
+    command(&["losetup".into(), "--detach".into(), device.display().to_string()]).map(drop)
 }

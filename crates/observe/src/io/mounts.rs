@@ -23,6 +23,8 @@ pub struct Mount {
     pub kind: String,
     /// `/dev/vda`
     pub source: String,
+    /// the user who mounted it, as the kernel says of FUSE file systems
+    pub maker: Option<u32>,
 }
 
 /// All mounts of this process.
@@ -90,6 +92,8 @@ fn mount(line: &[u8]) -> Option<Mount> {
         |part: &[u8]| -> Vec<Vec<u8>> { part.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect() };
     let (first, second) = (words(line.get(..middle)?), words(line.get(middle + 3..)?));
     let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
+    let options = text(second.get(2).map_or(&[][..], Vec::as_slice));
+    let maker = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
     Some(Mount {
         id: text(first.first()?).parse().ok()?,
         device: Device::parse(&text(first.get(2)?))?,
@@ -97,6 +101,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
         place: unescaped(first.get(4)?),
         kind: text(second.first()?),
         source: unescaped(second.get(1)?).to_string_lossy().into_owned(),
+        maker,
     })
 }
 
@@ -197,6 +202,17 @@ mod tests {
         assert_eq!(all[1].place.as_os_str().as_encoded_bytes(), b"/no\xfftext");
         assert_eq!(all[1].source, "some disk");
         assert_eq!(unescaped("/a\\04"), Path::new("/a\\04"));
+    }
+
+    #[test]
+    fn who_made_a_mount_says_the_kernel_and_not_its_name() {
+        let maker = |line: &str| Mounts::parse(line).iter().next().unwrap().maker;
+        let line =
+            |options: &str| format!("36 35 0:98 / /a rw,relatime - fuse perflab-emulated-disk {options}");
+        assert_eq!(maker(&line("rw,user_id=0,group_id=0")), Some(0));
+        assert_eq!(maker(&line("rw,user_id=65534,group_id=0,allow_other")), Some(65534));
+        assert_eq!(maker(&line("rw")), None);
+        assert_eq!(maker("36 35 0:98 / /user_id=0 rw,user_id=0 - tmpfs t rw"), None);
     }
 
     #[test]

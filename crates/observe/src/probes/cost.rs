@@ -25,43 +25,33 @@ use crate::Root;
 /// Calls of a round.
 const CALLS: u32 = 20;
 
-#[cfg(target_arch = "x86_64")]
-std::arch::global_asm!(
-    ".balign 16",
-    ".globl perflab_places",
-    "perflab_places:",
-    "nop",
-    "ret",
-    ".balign 16",
-    "nop",
-    "ret",
-    ".balign 16",
-    "lea rax, [rdi + 1]",
-    "ret",
-    ".balign 16",
-    "nop",
-    "ret",
-    ".balign 16",
-);
+/// The functions, of which one begins with an instruction that has to be stepped over.
+macro_rules! places {
+    ($stepped:literal) => {
+        std::arch::global_asm!(
+            ".balign 16",
+            ".globl perflab_places",
+            "perflab_places:",
+            "nop",
+            "ret",
+            ".balign 16",
+            "nop",
+            "ret",
+            ".balign 16",
+            $stepped,
+            "ret",
+            ".balign 16",
+            "nop",
+            "ret",
+            ".balign 16",
+        );
+    };
+}
 
+#[cfg(target_arch = "x86_64")]
+places!("lea rax, [rdi + 1]");
 #[cfg(target_arch = "aarch64")]
-std::arch::global_asm!(
-    ".balign 16",
-    ".globl perflab_places",
-    "perflab_places:",
-    "nop",
-    "ret",
-    ".balign 16",
-    "nop",
-    "ret",
-    ".balign 16",
-    "add x0, x0, 1",
-    "ret",
-    ".balign 16",
-    "nop",
-    "ret",
-    ".balign 16",
-);
+places!("add x0, x0, 1");
 
 /// Bytes of a function, and where each begins: one that is never probed, two that are where they begin, and one that is
 /// where it ends as well.

@@ -11,7 +11,7 @@ use perflab_present::table::{Cell, Column, Grid};
 
 use super::run;
 use crate::arguments::{self, history};
-use crate::context::{Context, text_file};
+use crate::context::{Context, read_text_file};
 use crate::exit::{Exit, Usage};
 use crate::output_path::replace;
 
@@ -91,7 +91,7 @@ fn path(context: &Context) -> PathBuf {
 /// A card that cannot be read is an error: silently comparing without it would look like no card.
 pub fn stored(context: &Context) -> anyhow::Result<Option<NoiseCard>> {
     let path = path(context);
-    let text = match text_file(&path) {
+    let text = match read_text_file(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {

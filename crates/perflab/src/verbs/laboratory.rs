@@ -44,8 +44,9 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     // A signal while things are put back changes nothing of it.
     let stop = std::sync::Arc::default();
     signals::note(&stop)?;
-    let (state, boot) = (perflab_observe::own_directories::state(), perflab_observe::boot_id(&context.root));
-    let EndedExecutions { ended, left_alone } = end_abandoned(&state, &boot, wanted.after_signal.is_some());
+    let (places, boot) = (own_directories::states(), perflab_observe::boot_id(&context.root));
+    let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
+    let EndedExecutions { ended, left_alone } = end_abandoned(&places, &boot, wanted.after_signal.is_some());
     if ended > 0 {
         context.say(format!("ended {ended} processes of killed runs, which were still running"));
     }
@@ -54,10 +55,13 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
         context.say(format!(
             "left alone: {}, with the mark of a perflab that is gone, of whose runs nothing in {} tells",
             pids.join(", "),
-            state.display()
+            looked.join(", ")
         ));
     }
-    let half_made = remove_half_made(context);
+    let mut half_made = remove_half_made(context);
+    if wanted.after_signal.is_some() {
+        half_made.extend(context.archive().map(|archive| archive.remove_own_half_made()).unwrap_or_default());
+    }
     half_made.iter().for_each(|path| context.say(format!("removed {}, left half-made", path.display())));
     let guests = perflab_conduct::machine::running::remove_abandoned().unwrap_or_default();
     guests
@@ -66,8 +70,6 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     let groups = remove_abandoned_groups();
     groups.iter().for_each(|path| context.say(format!("removed {}, left by a killed start", path.display())));
     let found = leftovers(context);
-    let places = own_directories::states();
-    let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
     let none = if found.is_empty() { "no run left a setting behind; " } else { "" };
     context.say(format!("{none}looked for journals in {}", looked.join(", ")));
     if context.format == Format::Json {

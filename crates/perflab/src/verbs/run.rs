@@ -48,7 +48,7 @@ pub fn host(context: &Context, catalogue: perflab_workload::Catalogue) -> anyhow
 /// Processes and settings of a killed run first: they would be part of what is measured.
 pub fn undo_leftovers(context: &Context) {
     let boot = perflab_observe::boot_id(&context.root);
-    let ended = end_abandoned(&perflab_observe::own_directories::state(), &boot, false).ended;
+    let ended = end_abandoned(&perflab_observe::own_directories::states(), &boot, false).ended;
     if ended > 0 {
         stderr_line!("perflab: a run was killed; ended {ended} of its processes, which were still running");
     }

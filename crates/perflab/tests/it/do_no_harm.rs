@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -419,6 +419,22 @@ fn what_a_killed_import_left_is_removed_and_named() {
     let told = laboratory.good(&["undo"]).err;
     assert!(told.contains(dead.to_str().unwrap()) && !told.contains("living"), "{told}");
     assert!(!dead.exists() && living.exists());
+}
+
+#[test]
+fn what_a_process_made_half_before_a_second_signal_goes_at_once() {
+    let laboratory = Laboratory::new();
+    // Just made, and not locked yet: who is killed then leaves it for some seconds, and who ends by itself does not.
+    let script = "mkdir -p archive/runs/.half-perflab-$$-own archive/runs/.half-perflab-1-other; exec \"$@\"";
+    let mut child = Command::new("sh");
+    child.args(["-c", script, "sh", env!("CARGO_BIN_EXE_perflab"), "undo", "--after-signal", "15"]);
+    child.current_dir(laboratory.path("")).env("PERFLAB_ARCHIVE", laboratory.path("archive"));
+    child.env("PERFLAB_STATE", laboratory.path("state"));
+    let ended = child.output().unwrap();
+    assert_eq!(ended.status.signal(), Some(15), "{}", String::from_utf8_lossy(&ended.stderr));
+    let left: Vec<_> = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten().collect();
+    let left: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, [".half-perflab-1-other"]);
 }
 
 #[test]

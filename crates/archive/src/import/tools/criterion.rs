@@ -28,7 +28,7 @@ const OWN_FOLDERS: &[&str] = &["report", "base", "change"];
 
 /// Whether it is a folder with results of Criterion's.
 pub(crate) fn looks(path: &Path) -> bool {
-    !found(path).results.is_empty()
+    !find_results(path).results.is_empty()
 }
 
 /// What lies in a folder of Criterion's.
@@ -41,9 +41,9 @@ struct Found {
 }
 
 /// Everything in a project's `target/criterion`, or in such a folder.
-fn found(path: &Path) -> Found {
+fn find_results(path: &Path) -> Found {
     let mut found = Found::default();
-    search(&results_folder(path), DEEPEST, &mut found);
+    search_folder(&results_folder(path), DEEPEST, &mut found);
     found.results.sort_by(|a, b| natural(&a.to_string_lossy(), &b.to_string_lossy()));
     found
 }
@@ -53,7 +53,7 @@ fn results_folder(path: &Path) -> PathBuf {
     if inner.is_dir() { inner } else { path.into() }
 }
 
-fn search(path: &Path, depth: usize, found: &mut Found) {
+fn search_folder(path: &Path, depth: usize, found: &mut Found) {
     let is_result = path.file_name().is_some_and(|name| name == "new") && path.join("sample.json").is_file();
     if is_result {
         found.results.push(path.into());
@@ -63,7 +63,7 @@ fn search(path: &Path, depth: usize, found: &mut Found) {
             |own: &[&str]| entry.file_name().is_some_and(|name| own.iter().any(|own| name == *own));
         match entry.is_dir() && !is_result {
             true if is_one_of(OWN_FOLDERS) => {}
-            true if depth > 1 => search(&entry, depth - 1, found),
+            true if depth > 1 => search_folder(&entry, depth - 1, found),
             false if is_result && is_one_of(OWN_FILES) => {}
             _ => found.others.push(entry),
         }
@@ -78,7 +78,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Box<dyn Source>, Ar
         target: "imported".into(),
         ..Story::default()
     };
-    let found = found(path);
+    let found = find_results(path);
     for folder in &found.results {
         let took = one(folder, &mut story);
         story.took.push(took);

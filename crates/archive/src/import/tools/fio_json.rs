@@ -11,7 +11,7 @@ use super::super::results::{CaseId, ExecutionId, Span};
 use super::super::story::{Story, metric};
 use super::super::took::{Read, Took};
 use super::document::{number, text};
-use super::{Document, Fault, left_out};
+use super::{Document, Fault, left_out, varied_names};
 
 const WAYS: [&str; 3] = ["read", "write", "trim"];
 /// Percentiles of the completion latency: fio's key, ours.
@@ -50,7 +50,7 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
         twins.entry(text(job, "jobname")).or_default().push(options);
     }
     let names: HashMap<&str, IndexSet<String>> =
-        twins.into_iter().map(|(name, twins)| (name, differing(&twins))).collect();
+        twins.into_iter().map(|(name, twins)| (name, differing_options(&twins))).collect();
     let none = IndexSet::new();
     for (job, all) in jobs.iter().zip(&all) {
         let names = names.get(text(job, "jobname")).unwrap_or(&none);
@@ -60,17 +60,9 @@ pub(super) fn read(document: &Document, story: &mut Story, took: &mut Took) -> R
 }
 
 /// The options in which jobs of one name differ: what tells them apart is part of their name here.
-fn differing(twins: &[&IndexMap<String, Parameter>]) -> IndexSet<String> {
-    let mut seen: IndexMap<&String, (&Parameter, usize, bool)> = IndexMap::new();
-    for (name, value) in twins.iter().flat_map(|twin| twin.iter()) {
-        let (first, times, is_alike) = seen.entry(name).or_insert((value, 0, true));
-        *times += 1;
-        *is_alike &= *first == value;
-    }
-    let differs = |(name, (_, times, is_alike)): (&String, (&Parameter, usize, bool))| {
-        (!is_alike || times < twins.len()).then(|| name.clone())
-    };
-    seen.into_iter().filter_map(differs).collect()
+fn differing_options(twins: &[&IndexMap<String, Parameter>]) -> IndexSet<String> {
+    let pairs = twins.iter().flat_map(|twin| twin.iter());
+    varied_names(pairs, twins.len(), |_| false).into_iter().cloned().collect()
 }
 
 /// The options of a job.

@@ -1,6 +1,6 @@
 //! `hyperfine --export-json`: the time of every run of every command.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use indexmap::IndexMap;
 use perflab_model::{Direction, Value as Parameter};
@@ -10,7 +10,7 @@ use super::super::feed::Feed;
 use super::super::story::{Story, metric};
 use super::super::took::{Read, Took};
 use super::document::{number, text};
-use super::{Document, Fault, left_out};
+use super::{Document, Fault, left_out, varied_names};
 
 pub(super) fn looks(document: &Document) -> bool {
     document.list("results").iter().any(|result| {
@@ -73,17 +73,7 @@ fn places(results: &[Value]) -> Vec<Place> {
     let commands =
         if points.len() == results.len() { vec![common(&commands); results.len()] } else { commands };
     let is_varied = commands.iter().collect::<HashSet<_>>().len() > 1;
-    // By name: a value, how many results have it, and whether all these have that value.
-    let mut seen: HashMap<String, (String, usize, bool)> = HashMap::new();
-    for (name, value) in results.iter().flat_map(parameters) {
-        let (first, times, is_alike) = seen.entry(name).or_insert_with(|| (value.clone(), 0, true));
-        *times += 1;
-        *is_alike &= *first == value;
-    }
-    let is_everywhere = |times: usize, value: &str| times == results.len() || value.is_empty();
-    let varied = |name: &String| {
-        seen.get(name).is_some_and(|(value, times, is_alike)| !is_alike || !is_everywhere(*times, value))
-    };
+    let varied = varied_names(results.iter().flat_map(parameters), results.len(), String::is_empty);
     let place = |(result, command): (&Value, String)| {
         let (mut point, mut levels) = (IndexMap::new(), Vec::new());
         match is_varied {
@@ -91,7 +81,7 @@ fn places(results: &[Value]) -> Vec<Place> {
             false => drop(point.insert("command".to_owned(), Parameter::from(command.as_str()))),
         }
         for (name, value) in parameters(result) {
-            match varied(&name) {
+            match varied.contains(&name) {
                 true => levels.push((name, value)),
                 false => drop(point.insert(name, parameter(value))),
             }

@@ -15,7 +15,10 @@ mod phoronix;
 mod pyperf;
 mod sar;
 
+use std::hash::Hash;
 use std::path::Path;
+
+use indexmap::{IndexMap, IndexSet};
 
 use super::feed::Feed;
 use super::session::Session;
@@ -38,6 +41,29 @@ impl Fault {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Fault { line: None, reason: reason.into() }
     }
+}
+
+/// The names of which `members` have different values; a name that some lack counts as different, unless the value that the others
+/// have says no more than that (`is_missing`). `pairs` are those of all members, each name once a member.
+fn varied_names<N: Hash + Eq, V: PartialEq>(
+    pairs: impl Iterator<Item = (N, V)>,
+    members: usize,
+    is_missing: impl Fn(&V) -> bool,
+) -> IndexSet<N> {
+    // By name: its first value, how many have it, and whether all these have that value.
+    let mut seen: IndexMap<N, (V, usize, bool)> = IndexMap::new();
+    for (name, value) in pairs {
+        match seen.get_mut(&name) {
+            Some((first, times, is_alike)) => {
+                *times += 1;
+                *is_alike &= *first == value;
+            }
+            None => drop(seen.insert(name, (value, 1, true))),
+        }
+    }
+    let is_varied =
+        |(value, times, is_alike): &(V, usize, bool)| !is_alike || (*times < members && !is_missing(value));
+    seen.into_iter().filter_map(|(name, found)| is_varied(&found).then_some(name)).collect()
 }
 
 /// A kind that is one document.

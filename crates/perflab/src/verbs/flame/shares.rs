@@ -11,7 +11,7 @@ use perflab_present::flame;
 use perflab_present::table::Format;
 
 use crate::arguments::flame::Shares;
-use crate::context::{Context, text_file};
+use crate::context::{Context, read_text_file};
 use crate::exit::{Exit, Usage};
 
 /// The version of the JSON document.
@@ -44,7 +44,7 @@ pub fn rules(name: &str) -> anyhow::Result<Rules> {
         let hint = format!("name a file, or one of {}", known.join(", "));
         return Err(Usage::new(format!("there is no rule table `{name}`"), hint).into());
     }
-    let text = text_file(Path::new(name)).map_err(|error| {
+    let text = read_text_file(Path::new(name)).map_err(|error| {
         let hint = "name a regular file of text, in UTF-8";
         Usage::new(format!("cannot read the rule table {name}: {error}"), hint)
     })?;

@@ -51,7 +51,6 @@ pub fn plot(
     Ok(())
 }
 
-/// What became of the rows, on stderr: none is lost silently.
 /// Says where a table for people has fewer rows than there are.
 pub fn say_rows(context: &Context, shown: Option<usize>, all: usize) {
     if let Some(shown) = shown.filter(|shown| *shown < all) {
@@ -61,7 +60,7 @@ pub fn say_rows(context: &Context, shown: Option<usize>, all: usize) {
     }
 }
 
-/// Says how many rows were read, and what became of them.
+/// Says what became of the rows: none is lost silently.
 pub fn say_counts(context: &Context, counts: &RowCounts) {
     context.say(format!(
         "{} rows read, {} used, {} unusable; {} flagged ({} torn, {} approximate, {} malformed), {} without slabs",

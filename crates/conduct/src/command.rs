@@ -1,22 +1,22 @@
-//! Commands that perflab runs for itself: a level's apply, mkfs, mount.
+//! Commands that perflab runs for itself: a level's apply, mkfs, mount, and what reaches other machines (ssh, virsh).
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use perflab_workload::run::end_tree;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::ConductError;
+use crate::{ConductError, Stop};
 
 /// How long a level's apply or undo may take; docs/studies.md says so, too.
 const LIMIT: Duration = Duration::from_secs(600);
 /// How long what is ended may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
 /// How much of its output is looked at.
-const MOST: u64 = 1 << 20;
+const MOST: u64 = 16 << 20;
 
 /// Runs argv to its end. Standard output comes back; a failure carries the last line of stderr.
 pub(crate) fn command(argv: &[String]) -> Result<String, ConductError> {
@@ -24,57 +24,76 @@ pub(crate) fn command(argv: &[String]) -> Result<String, ConductError> {
 }
 
 /// Runs a level's apply or undo, for so long as they may take; it is ended where `stop` is set meanwhile.
-pub(super) fn level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
+pub(crate) fn level_command(argv: &[String], stop: Option<&AtomicBool>) -> Result<(), ConductError> {
     run(argv, Some(LIMIT), stop).map(drop)
+}
+
+/// Runs another machine's program to its end (ssh, virsh), as [`Command::output`] does; whoever wishes to stop does not wait for its
+/// answer, and it is ended.
+pub(crate) fn command_output(command: &mut Command, stop: &Stop) -> io::Result<Output> {
+    match finish(command, None, Some(&stop.flag()))? {
+        CommandEnd::Ended(output) => Ok(output),
+        CommandEnd::Stopped | CommandEnd::Late(_) => Err(io::Error::other("stopped before it had answered")),
+    }
+}
+
+fn run(argv: &[String], limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<String, ConductError> {
+    let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
+    let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
+    let ended = finish(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
+    match ended.map_err(|error| failed(error.to_string()))? {
+        CommandEnd::Ended(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        CommandEnd::Ended(Output { status, stderr, .. }) => {
+            let said = String::from_utf8_lossy(&stderr);
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            Err(failed(format!("{status}: {last}")))
+        }
+        CommandEnd::Stopped => Err(ConductError::Stopped { command: argv.join(" ") }),
+        CommandEnd::Late(limit) => {
+            let limit = perflab_model::Nanos(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+            Err(failed(format!(
+                "it went on for more than {limit}, and was ended; what is to stay belongs in the background (`&`)"
+            )))
+        }
+    }
+}
+
+/// How a command ended: by itself, or ended with its children, as it took longer than this or was not wanted any more.
+enum CommandEnd {
+    Ended(Output),
+    Late(Duration),
+    Stopped,
 }
 
 /// What it says goes to memory, not to a pipe: a daemon that it leaves behind holds that open for as long as it lives, and is
 /// neither waited for nor ended by it.
-fn run(argv: &[String], limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<String, ConductError> {
-    let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
-    let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
-    let refused = |error: io::Error| failed(error.to_string());
-    let (mut output, mut complaints) = (memory().map_err(refused)?, memory().map_err(refused)?);
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(output.try_clone().map_err(refused)?).stderr(complaints.try_clone().map_err(refused)?);
-    let mut child = command.spawn().map_err(refused)?;
-    drop(command);
+fn finish(
+    command: &mut Command,
+    limit: Option<Duration>,
+    stop: Option<&AtomicBool>,
+) -> io::Result<CommandEnd> {
+    let (mut stdout, mut stderr) = (memory()?, memory()?);
+    let mut child = command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
     let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(refused)? {
-            break status;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let (stdout, stderr) = (content(&mut stdout), content(&mut stderr));
+            return Ok(CommandEnd::Ended(Output { status, stdout, stderr }));
         }
         let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::SeqCst));
         let late = limit.filter(|limit| begun.elapsed() > *limit);
         if is_stopped || late.is_some() {
             end_tree(child.id(), GRACE);
             let _ = child.wait();
-            return Err(late.filter(|_| !is_stopped).map_or_else(
-                || ConductError::Stopped { command: argv.join(" ") },
-                |limit| {
-                    let limit = perflab_model::Nanos(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-                    failed(format!(
-                        "it went on for more than {limit}, and was ended; what is to stay belongs in the background (`&`)"
-                    ))
-                },
-            ));
+            return Ok(late.filter(|_| !is_stopped).map_or(CommandEnd::Stopped, CommandEnd::Late));
         }
         // A quick one is not held up, and a slow one is not looked at all the time.
         std::thread::sleep(
             (begun.elapsed() / 8).clamp(Duration::from_micros(200), Duration::from_millis(20)),
         );
-    };
-    judged(status, &mut output, &mut complaints).map_err(failed)
-}
-
-fn judged(status: ExitStatus, output: &mut File, complaints: &mut File) -> Result<String, String> {
-    if status.success() {
-        return Ok(content(output));
     }
-    let said = content(complaints);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    Err(format!("{status}: {last}"))
 }
 
 fn memory() -> io::Result<File> {
@@ -82,12 +101,12 @@ fn memory() -> io::Result<File> {
 }
 
 /// What was written so far, or the end of it.
-fn content(file: &mut File) -> String {
+fn content(file: &mut File) -> Vec<u8> {
     let mut bytes = Vec::new();
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let begin = io::SeekFrom::Start(length.saturating_sub(MOST));
     let _ = file.seek(begin).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 #[cfg(test)]
@@ -133,5 +152,20 @@ mod tests {
     fn the_last_words_of_a_failure_are_told() {
         let said = command(&shell("echo first >&2; echo last >&2; exit 3")).unwrap_err().to_string();
         assert!(said.ends_with("exit status: 3: last"), "{said}");
+    }
+
+    #[test]
+    fn what_is_said_is_kept_and_a_wish_to_stop_ends_what_is_silent() {
+        let stop = Stop::new();
+        let talks = &mut Command::new("sh");
+        let said = command_output(talks.args(["-c", "echo yes; echo no >&2; exit 3"]), &stop).unwrap();
+        assert_eq!(
+            (said.status.code(), &said.stdout[..], &said.stderr[..]),
+            (Some(3), &b"yes\n"[..], &b"no\n"[..])
+        );
+        let other = stop.clone();
+        let asker = std::thread::spawn(move || other.ask());
+        assert!(command_output(Command::new("sleep").arg("1000"), &stop).is_err());
+        asker.join().unwrap();
     }
 }
