@@ -17,6 +17,8 @@ use crate::finite_file::{ENDLESS_KIND, open_finite};
 
 /// The longest line that is held; the rest of a longer one is passed over.
 const LONGEST: u64 = 64 * 1024;
+/// How much of a longer one is passed over: what has no line end for so long is no text, and may go on for hours.
+const LONGEST_PASSED: u64 = 256 << 20;
 /// Bytes of a file that is not packed: a week of dumps of slabinfo, one a second, has some 12 GB.
 const LARGEST: u64 = 64 << 30;
 /// Unpacked bytes that any packed file may have.
@@ -115,7 +117,8 @@ impl Lines {
         self.refused.as_deref()
     }
 
-    /// The next line; nothing at the end. A packed file that breaks off ends there, see [`Lines::broken`].
+    /// The next line; nothing at the end. A packed file that breaks off ends there, and so does one with a line that does not end; see
+    /// [`Lines::broken`].
     pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, ArchiveError> {
         self.reader.consume(mem::take(&mut self.shown));
         self.bytes.clear();
@@ -217,6 +220,13 @@ impl Lines {
             self.reader.consume(length);
             passed += length as u64;
             if end.is_some() || length == 0 {
+                break;
+            }
+            if passed > LONGEST_PASSED {
+                let line = self.number + 1;
+                let most = LONGEST_PASSED >> 20;
+                self.broken =
+                    Some(format!("line {line} does not end within {most} MiB: what follows is not read"));
                 break;
             }
         }

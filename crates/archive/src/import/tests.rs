@@ -1,6 +1,6 @@
 //! Formats on arbitrary and on damaged text: nothing panics, every row fits its schema, every row is counted.
 
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 
 use perflab_model::series::ColumnType;
@@ -68,6 +68,16 @@ fn read<F: Format>(text: &[u8], format: F) -> Result<Outcome, ArchiveError> {
         ticks.push(tick);
     }
     Ok(Outcome { ticks, columns: log.columns(), took: log.took().clone() })
+}
+
+#[test]
+fn a_line_that_does_not_end_ends_the_file() {
+    let endless = std::io::BufReader::with_capacity(1 << 20, b"first\n".chain(std::io::repeat(b'x')));
+    let mut lines = Lines::of(Path::new("log"), Box::new(endless), u64::MAX);
+    assert_eq!(lines.next().unwrap().map(|line| line.text.to_owned()).as_deref(), Some("first"));
+    assert!(lines.next().unwrap().is_some_and(|line| !line.whole));
+    assert!(lines.next().unwrap().is_none());
+    assert!(lines.broken().is_some_and(|reason| reason.starts_with("line 2 ")), "{:?}", lines.broken());
 }
 
 fn fits(row: &Row, columns: &[Column]) -> bool {

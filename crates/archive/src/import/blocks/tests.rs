@@ -35,6 +35,15 @@ fn records_are_understood_as_blkparse_does() {
     assert_eq!(sorted(ours), sorted(theirs));
 }
 
+#[test]
+fn packed_text_that_breaks_off_says_so() {
+    let text = std::fs::read(recorded("cat.blkparse")).unwrap();
+    let packed = zstd::encode_all(text.as_slice(), 3).unwrap();
+    let (_home, half) = written("half.zst", &packed[..packed.len() - 30]);
+    let (.., took) = read(Kind::Blkparse, &half).unwrap();
+    assert!(took[0].notes.iter().any(|note| note.contains("breaks off")), "{took:?}");
+}
+
 /// blkparse's own sums: 1,548 KiB read in 24 requests, all of them answered; three flushes are among its reads.
 #[test]
 fn sums_are_blkparses() {

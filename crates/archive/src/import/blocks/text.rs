@@ -41,6 +41,7 @@ pub(super) fn read(path: &Path) -> Result<(Read, Vec<Took>), ArchiveError> {
         }
         took.count(line.number, take(line.text, &mut all));
     }
+    took.ended(&lines);
     Ok((all, vec![took]))
 }
 
