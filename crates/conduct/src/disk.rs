@@ -4,16 +4,14 @@
 //! mount go at the next start. A partition is formatted only where `--apply` allows it.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use perflab_model::expression::Scope;
-use perflab_model::io::Device;
 use perflab_model::study::{Disk, DiskKind, DiskModel, FactorKind, Study};
 use perflab_model::{Bytes, Case, Value};
-use perflab_observe::io::Mounts;
-use perflab_observe::io::mounts::unescaped;
-use rustix::fs::{major, minor};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 
 use crate::command::command;
 use crate::emulated::{Emulated, begin, switch_of};
@@ -79,7 +77,11 @@ pub fn refusals(disk: Option<&Disk>, permissions: &Permissions) -> Vec<Refusal> 
         "say --apply if that is meant",
     );
     let busy = disk.kind == DiskKind::Partition && is_in_use(&path);
-    refuse(busy, format!("{path} is mounted or used as swap"), "unmount it first, or name another partition");
+    refuse(
+        busy,
+        format!("{path} is in use: mounted, swapped to, or part of a RAID or volume"),
+        "give it up first, or name another partition",
+    );
     let missing = disk.kind == DiskKind::Directory && !Path::new(&path).is_dir();
     refuse(missing, format!("the scratch directory {path} is not there"), "create it, or name another");
     let program = format!("mkfs.{}", filesystem(disk));
@@ -224,20 +226,12 @@ fn bytes(value: &Value, scope: &Scope) -> Option<u64> {
     value.number().filter(|number| *number > 0.0).map(|number| number as u64)
 }
 
-/// Whether the disk is mounted or swapped to, by whatever name it is called.
+/// Whether the kernel or another program has claimed the disk, or a part of it: mounted anywhere, swapped to, part of a RAID or of
+/// a volume of device mapper. Nothing is opened that is no block device.
 fn is_in_use(device: &str) -> bool {
-    let Ok(found) = fs::metadata(device) else { return false };
-    let number = |node: &fs::Metadata| node.file_type().is_block_device().then(|| node.rdev());
-    let Some(own) = number(&found) else { return false };
-    let is_it = |name: &Path| fs::metadata(name).ok().and_then(|node| number(&node)) == Some(own);
-    let mounted = Mounts::read().iter().any(|mount| {
-        mount.device == Device::new(major(own), minor(own))
-            || (mount.source.starts_with("/dev/") && is_it(Path::new(&mount.source)))
-    });
-    let swaps = fs::read("/proc/swaps").unwrap_or_default();
-    let mut swaps =
-        swaps.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').next());
-    mounted || swaps.any(|name| name.starts_with(b"/dev/") && is_it(&unescaped(name)))
+    let is_block = fs::metadata(device).is_ok_and(|node| node.file_type().is_block_device());
+    let claims = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    is_block && open(device, claims, Mode::empty()).err() == Some(Errno::BUSY)
 }
 
 fn on_path(program: &str) -> bool {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 
-use super::setting_file::{FileIdentity, counterpart};
+use super::setting_file::{FileIdentity, counterpart, dependents};
 use super::setting_value::{SettingContent, is_same_value};
 use super::{Knob, Undo, UndoJournal};
 use crate::ConductError;
@@ -125,6 +125,11 @@ impl Bench {
         let _turn = self.journal.turn()?;
         // Whoever held it until now may have put it back since it was read.
         let now = SettingContent::read(path)?.value;
+        // Before it, so that they are put back after it.
+        for dependent in dependents(path) {
+            let value = SettingContent::read(&dependent)?.value;
+            self.promise_original(&dependent, &value)?;
+        }
         let promise = self.promise_original(path, &now)?;
         if let Some((counterpart, value)) = counterpart_in_force(path, &now)? {
             self.promise_original(&counterpart, &value)?;

@@ -81,6 +81,22 @@ pub(super) fn synonym(path: &Path) -> Option<PathBuf> {
     other_of(SYNONYMS, path)
 }
 
+/// Files that hold other values once this one is written, whatever is written: with another I/O scheduler the queue has the
+/// depth of the kernel's choice, and with the old one again its tunables are the kernel's defaults.
+pub(super) fn dependents(path: &Path) -> Vec<PathBuf> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| without_detours(path));
+    if !path.ends_with("queue/scheduler") {
+        return Vec::new();
+    }
+    let tunables = fs::read_dir(path.with_file_name("iosched")).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = tunables.map(|entry| entry.path()).collect();
+    found.sort();
+    found.push(path.with_file_name("nr_requests"));
+    let is_setting = |path: &PathBuf| path.metadata().is_ok_and(|file| file.mode() & 0o200 != 0);
+    found.retain(is_setting);
+    found
+}
+
 fn other_of(pairs: &[(&str, &str)], path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| without_detours(path));
     let both_ways = pairs.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);

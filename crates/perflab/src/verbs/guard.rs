@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 /// The newest run against its history.
 pub fn run(context: &Context, wanted: &arguments::Guard) -> anyhow::Result<Exit> {
-    let runs = runs(context, &wanted.of)?;
+    let runs = runs(context, &wanted.of, true)?;
     let options = options(&wanted.of)?;
     let found = history(&records(&runs), &options)?;
     let judged = guard(&found, &options)?;

@@ -14,7 +14,7 @@ use crate::verbs::{report, slab};
 
 /// Metrics over runs.
 pub fn run(context: &Context, wanted: &arguments::History) -> anyhow::Result<Exit> {
-    let runs = runs(context, &wanted.of)?;
+    let runs = runs(context, &wanted.of, false)?;
     let found = history(&records(&runs), &options(&wanted.of)?)?;
     print(context, &found)?;
     if let Some(series) = found.series.first() {
@@ -30,8 +30,9 @@ pub struct Read {
     pub record: RunRecord,
 }
 
-/// The runs that the arguments choose, the oldest first; what cannot be read is said, not passed over.
-pub fn runs(context: &Context, of: &arguments::Of) -> anyhow::Result<Vec<Read>> {
+/// The runs that the arguments choose, the oldest first; what cannot be read is said, not passed over. With `needs_newest`, the
+/// newest must be readable: what is judged is not silently another one.
+pub fn runs(context: &Context, of: &arguments::Of, needs_newest: bool) -> anyhow::Result<Vec<Read>> {
     let archive = context.archive()?;
     let mut found = Vec::new();
     for entry in archive.list()? {
@@ -43,9 +44,13 @@ pub fn runs(context: &Context, of: &arguments::Of) -> anyhow::Result<Vec<Read>> 
         }
     }
     let mut runs: Vec<Read> = Vec::new();
-    for id in found {
-        for directory in archive.find(&id)? {
-            runs.push(Read { record: directory.record()?, directory });
+    for id in &found {
+        for directory in archive.find(id)? {
+            match directory.record() {
+                Ok(record) => runs.push(Read { record, directory }),
+                Err(error) if needs_newest && Some(id) == found.last() => return Err(error.into()),
+                Err(error) => stderr_line!("warning: left out: {error:#}"),
+            }
         }
     }
     if let Some(study) = &of.study {

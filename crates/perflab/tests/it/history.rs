@@ -42,6 +42,29 @@ fn the_guard_ends_with_five_where_the_newest_run_is_worse() {
 }
 
 #[test]
+fn a_damaged_run_is_left_out_and_named_unless_it_is_the_one_to_judge() {
+    let laboratory = nightly(&[1000, 1003, 998, 1001, 997, 1002, 1001]);
+    let mut runs: Vec<_> = std::fs::read_dir(laboratory.path("archive/runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    runs.sort();
+    let damage = |run: &std::path::Path| std::fs::write(run.join("samples.parquet"), "no table").unwrap();
+    damage(&runs[2]);
+    let id = runs[2].file_name().unwrap().to_str().unwrap();
+    for verb in ["history", "guard"] {
+        let said = laboratory.good(&[verb, "--format", "json"]);
+        assert!(said.err.contains(id), "{}", said.err);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert!(verb == "guard" || json["runs"].as_array().unwrap().len() == 6, "{json}");
+    }
+    damage(&runs[6]);
+    assert_eq!(laboratory.good(&["history", "--quiet"]).code, Some(0));
+    let judged = laboratory.run(&["guard"]);
+    assert!(judged.code == Some(1) && judged.err.contains(runs[6].to_str().unwrap()), "{}", judged.err);
+}
+
+#[test]
 fn histories_that_are_none_are_named() {
     let laboratory = nightly(&[1000, 1001]);
     let said = laboratory.run(&["guard"]);
