@@ -19,6 +19,8 @@ pub struct Recorded<'a> {
     pub title: &'a str,
     /// the command; empty for the system as it is
     pub command: &'a [OsString],
+    /// the process that is watched in place of the system, where there is no command
+    pub process: Option<i32>,
     /// how long at most
     pub duration: Option<&'a str>,
     /// how long to watch the system at rest before and after
@@ -61,7 +63,7 @@ impl Recorded<'_> {
             _ => "87600h".into(),
         };
         let quiet = if self.command.is_empty() { "0s".into() } else { time("--quiet-time", self.quiet)? };
-        let title = quoted(&format!("{}, {}", self.title, subject(self.command)));
+        let title = quoted(&format!("{}, {}", self.title, subject(self.command, self.process)));
         Ok(format!(
             "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
              time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
@@ -84,9 +86,13 @@ impl Recorded<'_> {
 }
 
 /// What is recorded, for titles.
-fn subject(command: &[OsString]) -> String {
+fn subject(command: &[OsString], process: Option<i32>) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    if words.is_empty() { "the system as it is".into() } else { format!("during `{}`", words.join(" ")) }
+    match process {
+        Some(pid) if words.is_empty() => format!("process {pid}"),
+        None if words.is_empty() => "the system as it is".into(),
+        _ => format!("during `{}`", words.join(" ")),
+    }
 }
 
 /// A time with its unit, as a study wants it.
@@ -142,4 +148,16 @@ pub fn literal(word: &str) -> String {
 /// A TOML string: a JSON string is one.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_titled_by_what_it_watches() {
+        assert_eq!(subject(&[], Some(7)), "process 7");
+        assert_eq!(subject(&[], None), "the system as it is");
+        assert_eq!(subject(&["ls".into(), "-l".into()], Some(7)), "during `ls -l`");
+    }
 }

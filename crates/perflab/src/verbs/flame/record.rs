@@ -27,6 +27,7 @@ pub fn record(context: &Context, wanted: &Record) -> anyhow::Result<Exit> {
         verb: "flame record",
         title: "Call stacks",
         command: &wanted.command,
+        process: wanted.pid,
         duration: wanted.duration.as_deref(),
         quiet: "0s",
         label: wanted.label.as_deref(),

@@ -19,6 +19,7 @@ pub fn record(context: &Context, wanted: &Record) -> anyhow::Result<Exit> {
         verb: "io record",
         title: "I/O",
         command: &wanted.command,
+        process: None,
         duration: wanted.duration.as_deref(),
         quiet: "0s",
         label: wanted.label.as_deref(),

@@ -37,6 +37,7 @@ pub fn record(context: &Context, wanted: &slab::Record) -> anyhow::Result<Exit> 
         verb: "slab record",
         title: "Slab caches",
         command: &wanted.command,
+        process: None,
         duration: wanted.duration.as_deref(),
         quiet: &wanted.quiet_time,
         label: wanted.label.as_deref(),
