@@ -327,11 +327,11 @@ fn every_option_that_shows_is_honoured_or_refused() {
     wrong.extend(formats_without_effect(&laboratory));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Which clock counts where none is said depends on how busy the machine is. Where two more run on the CPU for longer than
-    // any of their turns, operations are preempted, and what the wall's clock says is not what the CPU's does.
+    // many of their turns, operations are preempted, and what the wall's clock says is not what the CPU's does.
     let perflab = env!("CARGO_BIN_EXE_perflab");
     let shared = format!(
         "taskset -p -c $(taskset -c -p $$ | grep -o '[0-9]*$') $$; while :; do :; done & a=$!; \
-         while :; do :; done & {perflab} load drv_rand_ops 150000 intsrt --reap old:86:0; kill $a $!"
+         while :; do :; done & {perflab} load drv_rand_ops 500000 intsrt --reap old:86:0; kill $a $!"
     );
     laboratory.good(&["trace", "run", "--label", "shared", "--", "sh", "-c", &shared]);
     for words in ["show shared", "causes shared", "plot shared -o o.svg", "compare new shared"] {
