@@ -11,8 +11,9 @@ use tempfile::TempDir;
 
 use crate::finish::Sinks;
 use crate::fresh_file::check_folders;
+use crate::half_made::own_prefix;
 use crate::journal::Journal;
-use crate::layout::{JOURNAL, STAGE, own_half};
+use crate::layout::{JOURNAL, STAGE};
 use crate::lock::RunLock;
 use crate::{ArchiveError, RunDir, finish, traces};
 
@@ -31,7 +32,7 @@ impl AtOnce {
     pub(crate) fn begin(runs: &Path, manifest: &Manifest) -> Result<Self, ArchiveError> {
         check_folders(runs, None)?;
         fs::create_dir_all(runs).map_err(ArchiveError::io("create", runs))?;
-        let half = tempfile::Builder::new().prefix(&own_half()).tempdir_in(runs);
+        let half = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(runs);
         let half = half.map_err(ArchiveError::io("create", runs))?;
         // Held against a prune that sweeps up what nobody writes any more.
         let lock = RunLock::take(half.path())?;

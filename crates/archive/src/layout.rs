@@ -24,14 +24,6 @@ pub(crate) const FACTS_FILE: &str = "facts/facts.json";
 pub(crate) const CHECKSUMS: &str = "SHA256SUMS";
 /// Tables are written here first and renamed together; whatever stands here is worth nothing.
 pub(crate) const STAGE: &str = "finishing";
-/// Directories under `runs/` that begin so are not runs: half-made or half-removed ones.
-pub(crate) const HALF: &str = ".half-";
-
-/// How the names of what this process makes half begin.
-pub(crate) fn own_half() -> String {
-    format!("{HALF}perflab-{}-", std::process::id())
-}
-
 /// The end of the names of files that are being written.
 pub(crate) const TEMPORARY: &str = ".tmp";
 

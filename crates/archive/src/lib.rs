@@ -48,6 +48,7 @@ mod facts;
 mod finish;
 mod finite_file;
 mod fresh_file;
+mod half_made;
 mod io;
 mod iterations;
 mod journal;

@@ -12,8 +12,9 @@ use zstd::stream::{read::Decoder, write::Encoder};
 
 use crate::finite_file::{Bounded, open_finite};
 use crate::fresh_file::check_folders;
+use crate::half_made::own_prefix;
 use crate::id::is_run_id;
-use crate::layout::{LOCK, STAGE, TEMPORARY, own_half};
+use crate::layout::{LOCK, STAGE, TEMPORARY};
 use crate::lock::RunLock;
 use crate::{Archive, ArchiveError, RunDir, manifest};
 
@@ -112,7 +113,7 @@ pub fn import(archive: &Archive, file: &Path) -> Result<RunDir, ArchiveError> {
     let runs = archive.runs();
     check_folders(&runs, None)?;
     fs::create_dir_all(&runs).map_err(ArchiveError::io("create", &runs))?;
-    let half = tempfile::Builder::new().prefix(&own_half()).tempdir_in(&runs);
+    let half = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(&runs);
     let half = half.map_err(ArchiveError::io("create", &runs))?;
     let _lock = RunLock::take(half.path())?;
     let id = unpack(file, half.path())?;

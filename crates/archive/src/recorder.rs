@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use perflab_model::{Event, Manifest, Sample, Status, What};
 
 use crate::fresh_file::check_folders;
+use crate::half_made::own_prefix;
 use crate::id::is_run_id;
 use crate::journal::Journal;
-use crate::layout::{JOURNAL, LOCK, own_half};
+use crate::layout::{JOURNAL, LOCK};
 use crate::lock::RunLock;
 use crate::{ArchiveError, RunDir, finish, manifest, traces};
 
@@ -35,7 +36,7 @@ impl Recorder {
             return Err(ArchiveError::Exists { path: run });
         }
         check_folders(runs, None)?;
-        let half = runs.join(own_half() + &manifest.id);
+        let half = runs.join(own_prefix() + &manifest.id);
         fs::create_dir_all(runs)
             .and_then(|()| fs::create_dir(&half))
             .map_err(ArchiveError::io("create", &half))?;

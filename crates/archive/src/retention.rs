@@ -2,18 +2,14 @@
 //! damaged ones unless they are named.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use perflab_model::Status;
 
-use crate::layout::{HALF, LOCK, own_half};
-use crate::lock::{self, RunLock};
+use crate::half_made::HALF;
+use crate::lock::RunLock;
 use crate::{Archive, ArchiveError, Entry};
-
-/// How long a folder may be there without a lock.
-const UNLOCKED: Duration = Duration::from_secs(10);
 
 /// Which runs may go. A run goes only if every limit that is given allows it; without a limit, none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,36 +66,6 @@ impl Archive {
         fs::rename(&path, &half).map_err(ArchiveError::io("remove", &path))?;
         fs::remove_dir_all(&half).map_err(ArchiveError::io("remove", &half))
     }
-
-    /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
-    /// only.
-    pub fn remove_half_made(&self) -> Vec<PathBuf> {
-        self.remove_halves(is_abandoned)
-    }
-
-    /// Removes what this process made half before it became another program: it need not be old. A process of that number in
-    /// another PID namespace holds what it makes.
-    pub fn remove_own_half_made(&self) -> Vec<PathBuf> {
-        let own = own_half();
-        self.remove_halves(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
-                && !lock::is_held(path)
-        })
-    }
-
-    fn remove_halves(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.runs()) else { return Vec::new() };
-        let all = entries.flatten().map(|entry| entry.path());
-        all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
-    }
-}
-
-/// Whether nobody makes or removes this any more. Who has only just made a folder may not have come to lock it.
-fn is_abandoned(path: &Path) -> bool {
-    let is_half = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(HALF));
-    let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-    let is_old = || changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > UNLOCKED));
-    is_half && !lock::is_held(path) && (path.join(LOCK).exists() || is_old())
 }
 
 impl Policy {

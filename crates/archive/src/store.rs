@@ -10,7 +10,8 @@ use perflab_model::{Manifest, Status};
 
 use crate::events::{Events, kind, kind_of};
 use crate::fresh_file::{check_folders, create_fresh_file};
-use crate::layout::{HALF, JOURNAL, RUNS, own_half};
+use crate::half_made::{HALF, own_prefix};
+use crate::layout::{JOURNAL, RUNS};
 use crate::portable::{MakeUnpackFolder, make_unpack_folder};
 use crate::recorder::Recorder;
 use crate::run::standing;
@@ -97,7 +98,7 @@ impl Archive {
     pub fn make_writable(&self) -> Result<(), ArchiveError> {
         let runs = self.runs();
         check_folders(&runs, None)?;
-        let probe = runs.join(own_half() + "probe");
+        let probe = runs.join(own_prefix() + "probe");
         let tried = fs::create_dir_all(&runs).and_then(|()| fs::create_dir(&probe)).and_then(|()| {
             // A directory may still fit where a file does not.
             let written =

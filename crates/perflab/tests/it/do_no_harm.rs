@@ -422,19 +422,31 @@ fn what_a_killed_import_left_is_removed_and_named() {
 }
 
 #[test]
-fn what_a_process_made_half_before_a_second_signal_goes_at_once() {
+fn what_a_process_made_half_goes_once_it_is_killed_or_gets_a_second_signal() {
     let laboratory = Laboratory::new();
-    // Just made, and not locked yet: who is killed then leaves it for some seconds, and who ends by itself does not.
-    let script = "mkdir -p archive/runs/.half-perflab-$$-own archive/runs/.half-perflab-1-other; exec \"$@\"";
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
+    let namespace: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    let space = format!("{}.{namespace}", &boot[..8]);
+    let living = format!("archive/runs/.half-perflab-{}-{space}-living", std::process::id());
+    // Just made, and not locked yet: who is killed then leaves it.
+    let script = format!("mkdir -p archive/runs/.half-perflab-$$-{space}-own {living}; exec \"$@\"");
     let mut child = Command::new("sh");
-    child.args(["-c", script, "sh", env!("CARGO_BIN_EXE_perflab"), "undo", "--after-signal", "15"]);
+    child.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_perflab"), "undo", "--after-signal", "15"]);
     child.current_dir(laboratory.path("")).env("PERFLAB_ARCHIVE", laboratory.path("archive"));
     child.env("PERFLAB_STATE", laboratory.path("state"));
     let ended = child.output().unwrap();
     assert_eq!(ended.status.signal(), Some(15), "{}", String::from_utf8_lossy(&ended.stderr));
     let left: Vec<_> = fs::read_dir(laboratory.path("archive/runs")).unwrap().flatten().collect();
     let left: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
-    assert_eq!(left, [".half-perflab-1-other"]);
+    assert_eq!(left, [living.rsplit('/').next().unwrap()]);
+    let mut killed = Command::new("true").spawn().unwrap();
+    killed.wait().unwrap();
+    let half = laboratory.path(&format!("archive/runs/.half-perflab-{}-{space}-probe", killed.id()));
+    fs::create_dir(&half).unwrap();
+    let told = laboratory.good(&["undo"]).err;
+    assert!(told.contains(half.to_str().unwrap()) && !half.exists(), "{told}");
+    assert!(laboratory.path(&living).exists());
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Folders under `runs/` that are no runs yet, or no more: what is being made, unpacked, tried or removed. Owns how they are called,
+//! and when nobody works on them any more: who is killed leaves them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::layout::LOCK;
+use crate::{Archive, lock};
+
+/// How their names begin.
+pub(crate) const HALF: &str = ".half-";
+/// How those begin that tell who makes them.
+const BY_PERFLAB: &str = ".half-perflab-";
+/// How long a folder of an unknown maker may be there without a lock.
+const UNLOCKED: Duration = Duration::from_secs(10);
+
+/// How the names of what this process makes begin: its number, and where that number means it.
+pub(crate) fn own_prefix() -> String {
+    format!("{BY_PERFLAB}{}-{}-", std::process::id(), number_space().unwrap_or_default())
+}
+
+/// Where the numbers of processes mean what they mean here: a boot of a machine, and a PID namespace there. Another machine, or a
+/// container, may share the archive. Nothing where that cannot be told.
+fn number_space() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    let namespace: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
+    Some(format!("{}.{namespace}", boot.get(..8)?))
+}
+
+/// Whether the process that makes it is gone; `None` where its name does not tell.
+fn is_maker_gone(name: &str) -> Option<bool> {
+    let mut parts = name.strip_prefix(BY_PERFLAB)?.splitn(3, '-');
+    let (pid, space): (u32, &str) = (parts.next()?.parse().ok()?, parts.next()?);
+    (Some(space) == number_space().as_deref()).then(|| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// Whether nobody makes or removes this any more. Who has only just made a folder may not have come to lock it.
+fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+    let is_old = || changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > UNLOCKED));
+    let is_left = || match is_maker_gone(&name) {
+        Some(true) => true,
+        // Another process may have its number by now.
+        Some(false) => is_old(),
+        None => path.join(LOCK).exists() || is_old(),
+    };
+    name.starts_with(HALF) && !lock::is_held(path) && is_left()
+}
+
+impl Archive {
+    /// Removes half-made and half-removed runs of processes that are gone, and gives where they were. What stays costs space
+    /// only.
+    pub fn remove_half_made(&self) -> Vec<PathBuf> {
+        self.remove_halves(is_abandoned)
+    }
+
+    /// Removes what this process made half before it became another program: it lives, and need not be old.
+    pub fn remove_own_half_made(&self) -> Vec<PathBuf> {
+        let own = own_prefix();
+        self.remove_halves(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        })
+    }
+
+    fn remove_halves(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs()) else { return Vec::new() };
+        let all = entries.flatten().map(|entry| entry.path());
+        all.filter(|path| is_wanted(path) && fs::remove_dir_all(path).is_ok()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_who_makes_it_and_where_that_number_means_it() {
+        assert_eq!(is_maker_gone(&format!("{}x", own_prefix())), Some(false));
+        let space = number_space().unwrap();
+        assert_eq!(is_maker_gone(&format!("{BY_PERFLAB}4294967295-{space}-x")), Some(true));
+        assert_eq!(is_maker_gone(&format!("{BY_PERFLAB}4294967295-deadbeef.1-x")), None, "another machine's");
+        assert_eq!(is_maker_gone(".half-01M86D3BNFDJPTHCANQJZN3H5V"), None);
+    }
+}
