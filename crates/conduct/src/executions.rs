@@ -6,15 +6,12 @@ use std::ffi::OsStr;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use perflab_observe::own_directories::{self, Access};
 use perflab_workload::run::{Executor, unknown_executions};
 use rustix::fs::{AtFlags, unlinkat};
 
 const NAME: &str = "executions-";
-/// Rounds in which everybody is to be ended: one may fork between a look and its end.
-const ROUNDS: u32 = 50;
 
 /// Says where the next perflab looks that this one carries out executions; goes when it is dropped.
 #[derive(Debug)]
@@ -64,13 +61,7 @@ pub fn end_abandoned(states: &[PathBuf], boot_id: &str, predecessor: bool) -> En
         if read_boot_id(state, &name).is_ok_and(|boot| boot != boot_id) {
             remove_record(state, &name);
         } else if executor.is_gone() || (predecessor && executor.is_predecessor()) {
-            for _ in 0..ROUNDS {
-                match executor.end_executions() {
-                    0 => break,
-                    ended => found.ended += ended,
-                }
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            found.ended += executor.end_executions();
             remove_record(state, &name);
             known.push(executor);
         }

@@ -133,6 +133,26 @@ fn a_daemon_left_behind_is_ended_and_counted() {
     assert_eq!(left, Vec::<String>::new());
 }
 
+/// At the moment of the look, it has just forked and ended, or its child is within exec.
+#[test]
+fn one_that_forks_and_ends_while_it_is_looked_for_is_found() {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // What is looked for gets few turns.
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
+        }
+        let once = |_| survivors("(setsid sh -c 'sleep 1006 & exit' &); echo done", LONG).1;
+        let left: Vec<String> = (0..60).flat_map(once).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(left, Vec::<String>::new());
+    });
+}
+
 #[test]
 fn a_child_that_has_cleared_its_environment_is_found_by_its_parent() {
     for stubborn in ["sleep 1004", "sh -c 'trap \"\" TERM; sleep 1004; sleep 1004'"] {

@@ -17,6 +17,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 /// The environment variable that marks the processes of one execution.
 pub const MARK: &str = "PERFLAB_ITERATION";
 
+/// Rounds in which everybody is to be ended.
+const ROUNDS: u32 = 500;
+/// How long a process may be within exec until it counts as nobody's: its program may lie on a disk that answers late.
+const IN_EXEC: Duration = Duration::from_millis(300);
+
 /// A mark that no other execution has: that of this perflab, and a number.
 pub(super) fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -84,9 +89,15 @@ impl Executor {
     /// Ends what is left of its executions; how many processes that was. Only for who knows it from its journal, or was started by
     /// it: an environment alone may be somebody's who copied it.
     pub fn end_executions(&self) -> usize {
-        let marked = all().into_iter().filter(|process| process.executor().as_ref() == Some(self));
-        // Whoever is older was not started by it.
-        marked.filter(|one| one.started >= self.started && one.signal(Signal::KILL)).count()
+        let mut ended = 0;
+        until_nobody_is_found(|| {
+            let marked = all().into_iter().filter(|process| process.executor().as_ref() == Some(self));
+            // Whoever is older was not started by it.
+            let killed = marked.filter(|one| one.started >= self.started && one.signal(Signal::KILL)).count();
+            ended += killed;
+            killed
+        });
+        ended
     }
 }
 
@@ -108,6 +119,29 @@ pub fn end_tree(leader: u32, grace: Duration) {
         thread::sleep(Duration::from_millis(5));
     }
     family.kill();
+}
+
+/// Kills in rounds, of which each says how many it found. One may fork between looking and killing: its child is found in the next
+/// round. One may also have forked and ended while /proc was read: where anybody forked meanwhile, only a second round without
+/// anybody found is the end.
+fn until_nobody_is_found(mut kill: impl FnMut() -> usize) {
+    let mut was_nobody_found = false;
+    for _ in 0..ROUNDS {
+        let newest = newest_process();
+        let is_nobody_found = kill() == 0;
+        if is_nobody_found && (was_nobody_found || newest.is_some() && newest == newest_process()) {
+            return;
+        }
+        was_nobody_found = is_nobody_found;
+        if !is_nobody_found {
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// The number of the process that was made last in this PID namespace.
+fn newest_process() -> Option<String> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next_back().map(String::from)
 }
 
 /// Processes that carry the mark of a perflab that is gone from this PID namespace, and is none of `known`.
@@ -169,15 +203,11 @@ impl Family {
     /// Kills until nobody is left, and says how many were killed beside the leader.
     pub(super) fn kill(&mut self) -> usize {
         let mut killed = BTreeSet::new();
-        // A member may fork between looking and killing; its child is found in the next round.
-        for _ in 0..500 {
+        until_nobody_is_found(|| {
             let living = self.living();
-            if living.is_empty() {
-                break;
-            }
             killed.extend(living.iter().filter(|one| one.signal(Signal::KILL)).map(|one| one.pid));
-            thread::sleep(Duration::from_millis(2));
-        }
+            living.len()
+        });
         killed.remove(&self.group);
         killed.len()
     }
@@ -258,16 +288,28 @@ impl Process {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// For a moment within exec, the kernel shows no environment, so nothing at all is asked for again.
+    /// Within exec, the kernel shows no environment: the end of that is waited for, however few turns it gets on a busy machine.
     fn environment(&self) -> Option<Vec<u8>> {
-        for _ in 0..5 {
+        let begun = Instant::now();
+        loop {
             let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-            if !environment.is_empty() || !self.alive || self.kernel {
+            if !environment.is_empty() || self.kernel || !Self::is_in_exec(self.pid) {
                 return Some(environment);
+            }
+            if begun.elapsed() > IN_EXEC {
+                return None;
             }
             thread::sleep(Duration::from_millis(1));
         }
-        None
+    }
+
+    /// Whether it has left one program and not reached the next one: its memory has no place for an environment then.
+    fn is_in_exec(pid: i32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace();
+        let fields: Vec<&str> = fields.collect();
+        let is_alive = fields.first().is_some_and(|state| !matches!(*state, "Z" | "X" | "x"));
+        is_alive && fields.get(48) == Some(&"0")
     }
 
     /// Signals this process and no other that got its number since. Whether it was there.
