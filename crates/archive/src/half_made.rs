@@ -33,7 +33,14 @@ fn number_space() -> Option<String> {
 fn is_maker_gone(name: &str) -> Option<bool> {
     let mut parts = name.strip_prefix(BY_PERFLAB)?.splitn(3, '-');
     let (pid, space): (u32, &str) = (parts.next()?.parse().ok()?, parts.next()?);
-    (Some(space) == number_space().as_deref()).then(|| !Path::new(&format!("/proc/{pid}")).exists())
+    (Some(space) == number_space().as_deref()).then(|| !is_living(pid))
+}
+
+/// One that nobody has reaped yet is dead.
+fn is_living(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
 }
 
 /// Whether nobody makes or removes this any more. Who has only just made a folder may not have come to lock it.

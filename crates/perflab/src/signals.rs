@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -79,12 +80,25 @@ fn heard(signal: i32, last: &mut Option<Instant>) {
     }
 }
 
+/// The wishes to stop.
+fn wishes() -> SigSet {
+    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM].into_iter().collect()
+}
+
+/// For what a signal has become: hears again, as wishes were held back until it could.
+pub fn hear_again() -> io::Result<()> {
+    Ok(wishes().thread_unblock()?)
+}
+
 /// What this process was doing ends; what it promised to put back is put back.
 fn become_undo(signal: i32) {
+    // One more (a closed terminal sends several) would end the other program before it can listen. The mask goes with it.
+    let _ = wishes().thread_block();
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let archive = ARCHIVE.get().map(|archive| ("PERFLAB_ARCHIVE", archive));
     let refused =
         Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).envs(archive).exec();
+    let _ = wishes().thread_unblock();
     stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
     die_of(signal);
 }

@@ -44,6 +44,9 @@ pub fn undo(context: &Context, wanted: &arguments::Undo) -> anyhow::Result<Exit>
     // A signal while things are put back changes nothing of it.
     let stop = std::sync::Arc::default();
     signals::note(&stop)?;
+    if wanted.after_signal.is_some() {
+        signals::hear_again()?;
+    }
     let (places, boot) = (own_directories::states(), perflab_observe::boot_id(&context.root));
     let looked = places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>();
     let EndedExecutions { ended, left_alone } = end_abandoned(&places, &boot, wanted.after_signal.is_some());

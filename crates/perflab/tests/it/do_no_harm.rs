@@ -123,8 +123,13 @@ fn a_second_signal_ends_at_once_and_still_puts_settings_back() {
     signal(&child, Signal::TERM);
     std::thread::sleep(Duration::from_millis(600));
     signal(&child, Signal::TERM);
+    // As a terminal that closes sends several: one that came before the undo listens would end it.
+    for one in [Signal::HUP, Signal::INT, Signal::TERM].into_iter().cycle().take(60) {
+        signal(&child, one);
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let status = child.wait().unwrap();
-    assert_eq!(status.signal(), Some(15), "{status}");
+    assert!(status.signal().is_some(), "{status}");
     assert!(!mark.exists(), "the setting is undone");
 }
 
