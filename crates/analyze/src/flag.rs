@@ -85,7 +85,7 @@ impl Flag {
             Flag::Paired => {
                 "the change is that of pairs (iterations of one block, or boots), not of the two medians, which scatter more"
             }
-            Flag::Noise => "no larger than what this machine shows where nothing changed (`perflab aa`)",
+            Flag::Noise => "no larger than what this machine shows where nothing changed (`perflab noise`)",
         }
     }
 }

@@ -129,7 +129,7 @@ fn application(name: String, as_then: bool, ways: BTreeMap<Way, Measured<'_>>) -
 fn rank(way: &Way) -> (usize, bool, usize) {
     let place = |all: &[&str], one: &str| all.iter().position(|name| *name == one).unwrap_or(all.len());
     let caches = place(&["3", "1", "warm"], &way.caches);
-    (caches, way.own, place(&["none", "async", "sync", "staged", "arranged"], &way.prefetch))
+    (caches, way.own, place(&["none", "async", "sync", "staged", "relaid", "arranged"], &way.prefetch))
 }
 
 fn starts(way: Way, measured: &Measured<'_>) -> Option<Starts> {

@@ -283,7 +283,7 @@ impl Warning {
             Warning::DifferentCase { withheld: false, .. } => ("different-case", "make sure that what differs is what you mean to compare", "another benchmark under the same name, judged because of --across"),
             Warning::DifferentStudy { .. } => ("different-study", "run both sides with the same study, or make the difference a factor", "the sides were run in different ways"),
             Warning::WithinNoise { .. } => ("within-noise", "repeat it in a study that interleaves both sides, or over more boots", "changes no larger than what this machine shows where nothing changed"),
-            Warning::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab aa`", "the noise card may not hold"),
+            Warning::OldNoiseCard { .. } => ("old-noise-card", "measure the machine's noise again: `perflab noise`", "the noise card may not hold"),
             Warning::MonitorGaps { .. } => ("monitor-gaps", "the comparison stands; the timelines of these monitors have holes", "monitors have gaps"),
         }
     }

@@ -10,7 +10,7 @@ mod group;
 mod held;
 mod inside;
 mod packages;
-mod until;
+mod readiness_condition;
 mod window;
 
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ pub use group::remove_abandoned_groups;
 pub use held::Held;
 pub use inside::{Inside, InsideError};
 pub use packages::PackagesError;
-pub use until::{NotAnEnd, Until};
+pub use readiness_condition::{NotAnEnd, ReadinessCondition};
 pub use window::Window;
 
 /// How a start came out.
@@ -53,7 +53,7 @@ pub struct Started {
 /// A command that cannot be started, an end that cannot be watched for.
 pub fn start(
     command: &[OsString],
-    until: &Until,
+    until: &ReadinessCondition,
     limit: Nanos,
     disk: Option<Device>,
     beside: impl FnOnce(),

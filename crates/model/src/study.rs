@@ -16,7 +16,7 @@ pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;
 pub use target::{AcceleratorUse, CacheMode, ChannelUse, DiskUse, NodeUse, TargetKind, TargetUse};
-pub use until::{NotARule, Until};
+pub use until::{NotARule, ReadinessCondition};
 pub use workload::WorkloadUse;
 
 mod check;

@@ -191,7 +191,7 @@ impl Laboratory<'_> {
             "--learn",
         ]);
         command.arg("--store").arg(self.kept.join("traces")).arg("--inside").arg(&self.kept);
-        command.args(["--package", self.application.packages, "--until", self.application.until]);
+        command.args(["--package", self.application.packages, "--ready-when", self.application.until]);
         command.args(reader.iter().flat_map(|reader| ["--reader", reader]));
         command.arg("--").args(self.application.command).env("HOME", &self.kept);
         let said = command.output()?;

@@ -41,7 +41,7 @@ Runs are named by the shortest unique beginning of their id, by their label, by 
 
 Exit codes: 0 fine, 1 unexpected, 2 usage, 3 the environment refuses, 4 a workload failed
 or the run was stopped, 5 a regression was found (--fail-if, guard), 6 settings are not what
-they were, 7 nothing could be judged (guard, aa, --fail-if).";
+they were, 7 nothing could be judged (guard, noise, --fail-if).";
 
 /// Options of every verb that mean nothing to some, whose help leaves them out; they are accepted everywhere. A verb stands for
 /// those below it.
@@ -237,7 +237,7 @@ pub enum Verb {
     /// Say how many boots and iterations a wanted precision costs, from earlier runs
     Plan(history::Plan),
     /// Measure this machine's noise: the same variant under two labels
-    Aa(history::Aa),
+    Noise(history::Noise),
     /// List the runs of the archive
     List,
     /// Show one run: what was done, how it went, medians

@@ -32,7 +32,7 @@ pub enum Exit {
     Regression = 5,
     /// settings are not what they were; what they hold now was said
     LeftChanged = 6,
-    /// `guard`, `aa` or `--fail-if` had nothing that it could judge: no pass
+    /// `guard`, `noise` or `--fail-if` had nothing that it could judge: no pass
     NothingJudged = 7,
 }
 

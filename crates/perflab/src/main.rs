@@ -99,7 +99,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::History(wanted) => verbs::history::run(&context, wanted),
         Verb::Guard(wanted) => verbs::guard::run(&context, wanted),
         Verb::Plan(wanted) => verbs::plan::run(&context, wanted),
-        Verb::Aa(wanted) => verbs::aa::run(&context, wanted),
+        Verb::Noise(wanted) => verbs::noise::run(&context, wanted),
         Verb::List => verbs::runs::list(&context),
         Verb::Show(wanted) => verbs::show::run(&context, wanted),
         Verb::Diff(wanted) => verbs::runs::diff(&context, wanted),

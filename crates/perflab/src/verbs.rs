@@ -1,6 +1,5 @@
 //! One module a verb, or a family of small ones: from a spec to one call, and its result printed.
 
-pub mod aa;
 pub mod agent;
 pub mod compare;
 pub mod disk_server;
@@ -13,6 +12,7 @@ pub mod io;
 pub mod kernel;
 pub mod laboratory;
 pub mod meanwhile;
+pub mod noise;
 pub mod plan;
 pub mod prefetch;
 pub mod recording;

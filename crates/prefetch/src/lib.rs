@@ -2,7 +2,7 @@
 //!
 //! Owns the trace of an application: what it is made of, how several starts become one, when it is stale, its file, and
 //! how it is replayed. Refuses to trace (that is `observe`), to measure what it brings (`conduct`), and ever to change a file
-//! of a trace or to open one that its caller could not have opened: files are opened by name, as who calls. Only [`arrange`],
+//! of a trace or to open one that its caller could not have opened: files are opened by name, as who calls. Only [`relayout`],
 //! which must be asked for, opens them for writing, and moves their blocks.
 //!
 //! | module | the user's noun |
@@ -19,10 +19,9 @@
 //! | [`memory`] | how much may be read |
 //! | [`replay`] | reading it |
 //! | [`mod@warm`] | whether there is anything to read |
-//! | [`mod@arrange`] | what is read, brought together on the disk |
+//! | [`mod@relayout`] | what is read, brought together on the disk |
 //! | [`daemon`] | all of this for every program, by itself |
 
-pub mod arrange;
 pub mod daemon;
 pub mod dump;
 pub mod error;
@@ -33,6 +32,7 @@ pub mod memory;
 pub mod mode;
 pub mod plan;
 pub mod policy;
+pub mod relayout;
 pub mod replay;
 pub mod residency;
 pub mod store;

@@ -158,8 +158,8 @@ pub struct Known {
     /// its latest starts, the oldest first
     pub starts: Vec<Start>,
     /// whether what it reads was brought together on the disk
-    #[serde(default)]
-    pub arranged: bool,
+    #[serde(default, alias = "arranged")]
+    pub relaid: bool,
     /// files that the latest starts did not open though they were read ahead, and how many starts in a row
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unopened: BTreeMap<String, u8>,

@@ -16,7 +16,7 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::window::Windows;
-use super::{StartError, Until};
+use super::{ReadinessCondition, StartError};
 use crate::leftovers::TemporaryFolder;
 
 /// How often something is tried that nobody tells of.
@@ -44,10 +44,15 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Why it does not count as started.
-    pub(super) fn failure(self, until: &Until, limit: Nanos, child: &mut Child) -> Option<String> {
+    pub(super) fn failure(
+        self,
+        until: &ReadinessCondition,
+        limit: Nanos,
+        child: &mut Child,
+    ) -> Option<String> {
         match (self.sign, until) {
             (Some(Sign::Wanted), _) => None,
-            (Some(_), Until::Exit) => {
+            (Some(_), ReadinessCondition::Exit) => {
                 let status = child.wait().ok()?;
                 (!status.success()).then(|| format!("it ended with {status}"))
             }
@@ -62,7 +67,7 @@ impl Seen {
 
 /// What is watched.
 pub(super) struct Watch {
-    until: Until,
+    until: ReadinessCondition,
     tell: Sender<(Sign, Nanos)>,
     signs: Receiver<(Sign, Nanos)>,
     folder: Option<TemporaryFolder>,
@@ -76,21 +81,21 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Everything that must be there before the process is.
-    pub(super) fn prepare(until: &Until) -> Result<Self, StartError> {
+    pub(super) fn prepare(until: &ReadinessCondition) -> Result<Self, StartError> {
         let failed = || StartError::watch("cannot make a socket for sd_notify");
         let boot_id = perflab_observe::boot_id(&perflab_observe::Root::host());
         let made = || TemporaryFolder::make(&own_directories::state(), &boot_id);
-        let folder = matches!(until, Until::Notify).then(made).transpose();
+        let folder = matches!(until, ReadinessCondition::Notify).then(made).transpose();
         let folder = folder.map_err(|error| failed()(io::Error::other(error.with_causes())))?;
         let notify = folder.as_ref().map(|folder| UnixDatagram::bind(folder.path().join("notify")));
         let notify = notify.transpose().map_err(failed())?;
         let (mut inotify, mut windows) = (None, None);
         match until {
-            Until::File(path) => {
+            ReadinessCondition::File(path) => {
                 let what = format!("cannot watch the folder of {}", path.display());
                 inotify = Some(watched(path).map_err(StartError::watch(&what))?);
             }
-            Until::Window(window) => windows = Some(Windows::listen(window)?),
+            ReadinessCondition::Window(window) => windows = Some(Windows::listen(window)?),
             _ => {}
         }
         let (tell, signs) = channel();
@@ -113,7 +118,7 @@ impl Watch {
             }
         });
         let wanted = match &self.until {
-            Until::Line(text) => Some(text.clone()),
+            ReadinessCondition::Line(text) => Some(text.clone()),
             _ => None,
         };
         if let Some(stdout) = child.stdout.take() {
@@ -127,8 +132,8 @@ impl Watch {
 
     fn begin_sign(&mut self) {
         match self.until.clone() {
-            Until::Exit | Until::Line(_) => {}
-            Until::File(path) => {
+            ReadinessCondition::Exit | ReadinessCondition::Line(_) => {}
+            ReadinessCondition::File(path) => {
                 let Some(inotify) = self.inotify.take() else { return };
                 self.tell(move |tell| {
                     if appeared(&inotify, &path) {
@@ -136,7 +141,7 @@ impl Watch {
                     }
                 });
             }
-            Until::Notify => {
+            ReadinessCondition::Notify => {
                 let Some(socket) = self.notify.take() else { return };
                 self.tell(move |tell| {
                     if said_ready(&socket) {
@@ -144,7 +149,7 @@ impl Watch {
                     }
                 });
             }
-            Until::Window(_) => {
+            ReadinessCondition::Window(_) => {
                 let Some(windows) = self.windows.take() else { return };
                 self.tell(move |tell| {
                     if windows.appeared() {
@@ -152,8 +157,10 @@ impl Watch {
                     }
                 });
             }
-            Until::Port(port) => self.attempt(move || TcpStream::connect(("127.0.0.1", port)).is_ok()),
-            Until::Socket(path) => self.attempt(move || UnixStream::connect(&path).is_ok()),
+            ReadinessCondition::Port(port) => {
+                self.attempt(move || TcpStream::connect(("127.0.0.1", port)).is_ok())
+            }
+            ReadinessCondition::Socket(path) => self.attempt(move || UnixStream::connect(&path).is_ok()),
         }
     }
 
@@ -165,7 +172,9 @@ impl Watch {
             match self.signs.recv_timeout(left) {
                 Ok((Sign::Silence, _)) => self.open -= 1,
                 // A line may have been written right before the end, and be read right after it.
-                Ok((Sign::Exit, at)) if matches!(self.until, Until::Line(_)) => return self.last_words(at),
+                Ok((Sign::Exit, at)) if matches!(self.until, ReadinessCondition::Line(_)) => {
+                    return self.last_words(at);
+                }
                 Ok((sign, at)) => return Seen { at, sign: Some(sign) },
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     return Seen { at: perflab_observe::monotonic_now(), sign: None };

@@ -1,4 +1,4 @@
-//! The arguments of `perflab history|guard|plan|aa`.
+//! The arguments of `perflab history|guard|plan|noise`.
 
 use clap::Args;
 
@@ -108,10 +108,10 @@ Examples:
   perflab plan before --precision 1%
   perflab plan before --detect 2% --boot-cost 5min";
 
-/// `perflab aa`
+/// `perflab noise`
 #[derive(Debug, Args)]
-#[command(after_long_help = AA)]
-pub struct Aa {
+#[command(after_long_help = NOISE)]
+pub struct Noise {
     /// A study file, or the name of a shipped study: its first levels are measured
     #[arg(default_value = "quickstart")]
     pub study: String,
@@ -129,7 +129,7 @@ pub struct Aa {
     pub show: bool,
 }
 
-const AA: &str = "\
+const NOISE: &str = "\
 Runs one and the same variant under two labels, interleaved. Nothing changed, so whatever differs
 is this machine's noise: the card keeps how large it is, what change it could find, and how often
 the rules would raise a false alarm. Later comparisons on this machine use the card, and say so

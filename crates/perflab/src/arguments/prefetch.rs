@@ -25,7 +25,7 @@ pub enum PrefetchVerb {
     /// Show what is remembered: all programs, or the files of one
     Show(Show),
     /// Bring together on the disk what a program reads (ext4)
-    Arrange(Arrange),
+    Relayout(Relayout),
     /// Forget programs
     Forget(Forget),
     /// Do all of this for every program, by itself (as root)
@@ -48,7 +48,7 @@ first word behind the interpreter that is no option. What `-c` or `-m` names has
 tells such commands apart, here and for `replay`.
 
 --fine pays where each byte costs: on slow flash, and on a disk that turns once `perflab prefetch
-arrange` has brought together what is read.
+relayout` has brought together what is read.
 
 As root every page is traced as it comes, with the file systems' own blocks. Without, what is in
 memory of your own files afterwards is taken for what was read: pages that others brought count
@@ -150,13 +150,13 @@ pub struct Show {
     pub policy: PolicyName,
 }
 
-/// `perflab prefetch arrange`
+/// `perflab prefetch relayout`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   perflab prefetch learn --cold --fine -- python3 -c 'import json'
-  perflab prefetch arrange python3
-  perflab prefetch arrange python3 --apply
+  perflab prefetch relayout python3
+  perflab prefetch relayout python3 --apply
 
 For disks that turn: what a start reads is put into free room in the order in which it is needed,
 so that the arm goes over it in one sweep. Without --apply nothing is moved, and it is shown in
@@ -165,7 +165,7 @@ journaled, as e4defrag has it do (EXT4_IOC_MOVE_EXT); if it is interrupted, what
 moved and the rest stays. It works on ext4, for files that you may write, and leaves programs that
 run alone. Learn again afterwards: the file system's own blocks are others then. What is updated
 or installed later lies where it falls.")]
-pub struct Arrange {
+pub struct Relayout {
     /// The program
     pub program: OsString,
     /// Which of the remembered starts

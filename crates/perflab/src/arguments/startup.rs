@@ -10,23 +10,23 @@ use clap::{Args, ValueEnum};
 #[command(after_long_help = "\
 Examples:
   perflab startup --prefetch none,sync,async,staged -- python3 -c 'import json'
-  perflab startup --caches 3,1,warm --runs 7 -- git --version
+  perflab startup --caches 3,1,warm --iterations 7 -- git --version
   perflab startup --prefetch none,reader --reader 'vmtouch -qt /usr/lib/git-core' -- git --version
-  perflab startup --until listen:6379 -- redis-server
-  perflab startup --until window:640x480 -- soffice --nologo --writer
+  perflab startup --ready-when listen:6379 -- redis-server
+  perflab startup --ready-when window:640x480 -- soffice --nologo --writer
 
-Each way is started --aside times first, which does not count: the first start learns, the second
-shows what was learnt to the disk's own cache. The others are in random order, one of each way
+Each mode is started --warmup times first, which does not count: the first start learns, the second
+shows what was learnt to the disk's own cache. The others are in random order, one of each mode
 after the other (complete blocks), so that drift cannot pose as a gain. Dropping caches needs
 root; what is in memory then of the files that a start reads is looked at, and said with the worst
 of them. As root each start has a control group of its own (cgroup2), of which the kernel tells
 its CPU time and by which all of it is ended; and the kernel counts waiting for disks meanwhile
 (kernel.task_delayacct), and is put back afterwards.
 
-Another maker's reading ahead is a way, too: `reader` runs what --reader says (by sh) before the
+Another maker's reading ahead is a mode, too: `reader` runs what --reader says (by sh) before the
 program starts, and its time counts.
 
---until says when the program counts as started, and what still runs of it is ended then:
+--ready-when says when the program counts as started; what still runs of it is ended then:
   exit          it has ended, well
   line[:TEXT]   it has printed a line (with TEXT)
   file:PATH     this file was made or written
@@ -38,7 +38,7 @@ pub struct Startup {
     /// What is in memory at the start: 3 nothing, 1 names and inodes, warm everything
     #[arg(long, value_enum, value_delimiter = ',', default_value = "3")]
     pub caches: Vec<Caches>,
-    /// Ways of reading ahead, the first of which is the baseline
+    /// Prefetch modes, the first of which is the baseline
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
     pub prefetch: Vec<Ahead>,
     /// What reads ahead where --prefetch says `reader`: a command of another maker's
@@ -47,15 +47,15 @@ pub struct Startup {
     /// Learn finely what is read ahead, as `prefetch learn --fine` does
     #[arg(long)]
     pub fine: bool,
-    /// How often each way is measured
+    /// How often each mode is measured
     #[arg(long, value_name = "N", default_value_t = 10)]
-    pub runs: u32,
-    /// How often each way is started before without being measured
+    pub iterations: u32,
+    /// How often each mode is started before without being measured
     #[arg(long, value_name = "N", default_value_t = 2)]
-    pub aside: u32,
+    pub warmup: u32,
     /// When it counts as started
-    #[arg(long, value_name = "SIGN", default_value = "exit")]
-    pub until: String,
+    #[arg(long, value_name = "CONDITION", default_value = "exit")]
+    pub ready_when: String,
     /// How long a start may take
     #[arg(long, value_name = "TIME", default_value = "120s")]
     pub limit: String,
@@ -80,7 +80,7 @@ pub enum Caches {
     Warm,
 }
 
-/// Ways of reading ahead.
+/// Prefetch modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Ahead {
     /// nothing is
@@ -109,7 +109,7 @@ pub struct StartOnce {
     pub reader: Option<String>,
     /// When it counts as started
     #[arg(long)]
-    pub until: String,
+    pub ready_when: String,
     /// How long it may take
     #[arg(long)]
     pub limit: String,
@@ -124,7 +124,7 @@ pub struct StartOnce {
     pub fine: bool,
     /// When it is learnt: bring together on the disk what it reads, and learn again
     #[arg(long, requires = "learn")]
-    pub arrange: bool,
+    pub relayout: bool,
     /// Start it on this disk: in a root directory whose packages are copied there
     #[arg(long, value_name = "DIR", requires = "package")]
     pub inside: Option<PathBuf>,

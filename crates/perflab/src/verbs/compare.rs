@@ -206,7 +206,7 @@ fn side_of(
 
 /// The comparison, and its sides.
 fn comparison(context: &Context, wanted: &arguments::Compare) -> anyhow::Result<(Comparison, Vec<Side>)> {
-    let options = Options { noise: super::aa::stored(context)?, ..options(wanted)? };
+    let options = Options { noise: super::noise::stored(context)?, ..options(wanted)? };
     match &wanted.by[..] {
         [factor] => {
             let side = one_side(context, wanted)?;

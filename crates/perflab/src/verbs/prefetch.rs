@@ -1,10 +1,10 @@
 //! `perflab prefetch`
 
-mod arrange;
 mod daemon;
 mod fine;
 mod known;
 mod learn;
+mod relayout;
 mod replay;
 mod show;
 mod status;
@@ -21,10 +21,10 @@ use crate::arguments::prefetch::{PolicyName, Prefetch, PrefetchVerb};
 use crate::context::Context;
 use crate::exit::Usage;
 
-pub use arrange::bring_together;
 pub use daemon::guard;
 pub use fine::finely;
 pub use known::known;
+pub use relayout::bring_together;
 pub use replay::{Reading, Rules, half_of_free, prepare};
 
 /// Carries out a verb. A program that was started gives the exit code.
@@ -34,7 +34,7 @@ pub fn run(context: &Context, wanted: &Prefetch) -> anyhow::Result<ExitCode> {
         PrefetchVerb::Learn(wanted) => learn::learn(context, &store, wanted),
         PrefetchVerb::Replay(wanted) => replay::replay(context, &store, wanted),
         PrefetchVerb::Show(wanted) => show::show(context, &store, wanted).map(ExitCode::from),
-        PrefetchVerb::Arrange(wanted) => arrange::arrange(context, &store, wanted).map(ExitCode::from),
+        PrefetchVerb::Relayout(wanted) => relayout::relayout(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Forget(wanted) => show::forget(context, &store, wanted).map(ExitCode::from),
         PrefetchVerb::Daemon(wanted) => daemon::daemon(context, store, wanted).map(ExitCode::from),
         PrefetchVerb::Status(wanted) => status::status(context, &store, wanted).map(ExitCode::from),

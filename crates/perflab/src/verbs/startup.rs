@@ -24,11 +24,11 @@ use subject::Subject;
 /// What one start prints is a metric of the workload that starts applications, whose last part says so.
 const APPLICATION_START: &str = include_str!("../../../../workloads/application-start.toml");
 
-/// Measures starts, and compares the ways.
+/// Measures starts, and compares the modes.
 pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
-    let subject = Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
+    let subject = Subject::new(&wanted.command, &wanted.ready_when, &wanted.limit)?;
     if wanted.reader.is_some() != wanted.prefetch.contains(&Ahead::Reader) {
-        let message = "--reader COMMAND and the way `reader` in --prefetch belong together";
+        let message = "--reader COMMAND and the mode `reader` in --prefetch belong together";
         return Err(
             Usage::new(message, "as in `--prefetch none,reader --reader 'vmtouch -qt /opt/app'`").into()
         );
@@ -38,7 +38,7 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
         let hint = "measure as root, or warm starts with `--caches warm`".into();
         return Err(ConductError::Refused(vec![Refusal { what, hint }]).into());
     }
-    if wanted.prefetch.iter().any(|way| *way != Ahead::None) {
+    if wanted.prefetch.iter().any(|mode| *mode != Ahead::None) {
         subject.teach(context, &perflab_prefetch::Store::locate(None), wanted.fine)?;
     }
     let written = Written {
@@ -63,7 +63,7 @@ pub fn run(context: &Context, wanted: &Startup) -> anyhow::Result<Exit> {
     Ok(if status == perflab_model::Status::Finished { Exit::Fine } else { Exit::WorkloadFailed })
 }
 
-/// What was asked, in a line for each factor: how much faster each way is. Of one way alone, how long it takes.
+/// What was asked, in a line for each factor: how much faster each mode is. Of one mode alone, how long it takes.
 fn answers(side: &Side) -> anyhow::Result<Vec<String>> {
     let comparisons = super::report::by_factors(side)?;
     if !comparisons.is_empty() {
@@ -148,7 +148,7 @@ fn paged_out(place: &str) -> String {
 }
 
 fn usage(error: &perflab_conduct::startup::NotAnEnd) -> Usage {
-    Usage::new(format!("--until: {error}"), "`perflab startup --help` describes them")
+    Usage::new(format!("--ready-when: {error}"), "`perflab startup --help` describes them")
 }
 
 fn name<T: ValueEnum>(value: &T) -> String {
@@ -168,7 +168,7 @@ fn study(wanted: &Startup) -> String {
     let title = quoted(&format!("Start of `{}`", command.join(" ")));
     let mut text = format!(
         "title = {title}\n\n[run]\niterations = {}\nwarmup = {}\norder = \"randomised\"\n\n[workload.start]\n",
-        wanted.runs, wanted.aside
+        wanted.iterations, wanted.warmup
     );
     for (factor, levels) in factors(wanted) {
         let levels: Vec<String> = levels.iter().map(|level| quoted(level)).collect();
@@ -180,7 +180,7 @@ fn study(wanted: &Startup) -> String {
 fn definition(wanted: &Startup) -> Result<String, Usage> {
     let command = words(&wanted.command)?;
     let fixed = ["{{ perflab }}", "start-once", "--caches", "{{ caches }}", "--prefetch", "{{ prefetch }}"];
-    let mut own = vec!["--until", &wanted.until, "--limit", &wanted.limit];
+    let mut own = vec!["--ready-when", &wanted.ready_when, "--limit", &wanted.limit];
     own.extend(wanted.reader.iter().flat_map(|reader| ["--reader", reader]));
     own.push("--");
     let command = command.iter().map(String::as_str);
@@ -199,9 +199,9 @@ fn definition(wanted: &Startup) -> Result<String, Usage> {
         argv.join(", ")
     );
     text += &choice("caches", "3", &["3", "1", "warm"], "what is in memory at the start");
-    let ways: Vec<String> = Ahead::value_variants().iter().map(name).collect();
-    let ways: Vec<&str> = ways.iter().map(String::as_str).collect();
-    text += &choice("prefetch", "none", &ways, "how it is read ahead");
+    let modes: Vec<String> = Ahead::value_variants().iter().map(name).collect();
+    let modes: Vec<&str> = modes.iter().map(String::as_str).collect();
+    text += &choice("prefetch", "none", &modes, "how it is read ahead");
     let metrics = APPLICATION_START.find("\n[[metric]]").and_then(|at| APPLICATION_START.get(at..));
     text += metrics.unwrap_or_default();
     Ok(text)

@@ -28,7 +28,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("io export", "needs a recording"),
     ("prefetch learn", "needs root"),
     ("prefetch replay", "needs what was learnt"),
-    ("prefetch arrange", "needs root"),
+    ("prefetch relayout", "needs root"),
     ("prefetch forget", "needs what was learnt"),
     ("prefetch daemon", "needs root"),
     ("prefetch show", "needs what was learnt"),
@@ -49,8 +49,8 @@ const VERBS: &[&str] = &[
     "history",
     "guard",
     "plan first",
-    "aa one.toml --iterations 8",
-    "aa --show",
+    "noise one.toml --iterations 8",
+    "noise --show",
     "list",
     "show first",
     "show first --iterations",
@@ -91,7 +91,7 @@ const VERBS: &[&str] = &[
     "io import cat.blkparse",
     "io where two.toml",
     "prefetch status",
-    "startup --caches warm --runs 2 -- true",
+    "startup --caches warm --iterations 2 -- true",
     "vm list",
     "kernel list",
     "kernel show debian-cloud",
@@ -186,9 +186,9 @@ fn hidden_verbs_are_never_suggested_and_slips_are() {
 #[test]
 fn a_noise_card_without_a_row_is_no_card() {
     let laboratory = prepared();
-    let said = laboratory.run(&["aa", "one.toml", "--iterations", "3", "--quiet"]);
+    let said = laboratory.run(&["noise", "one.toml", "--iterations", "3", "--quiet"]);
     assert_eq!((said.code, said.out.as_str()), (Some(7), ""), "{}", said.err);
-    assert_eq!(laboratory.run(&["aa", "--show"]).code, Some(2));
+    assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
 }
 
 /// An id is shown as it is shown everywhere, and later.

@@ -110,10 +110,10 @@ fn the_noise_card_is_measured_shown_used_and_grows_old() {
     let laboratory = Laboratory::new();
     laboratory.workload("noisy", "", "date +%N | awk '{ print \"speed \" 1000 + $1 % 40 }'");
     let study = laboratory.study("noisy.toml", "run = { iterations = 8, warmup = 0 }\n[workload.noisy]");
-    assert_eq!(laboratory.run(&["aa", "--show"]).code, Some(2));
-    let said = laboratory.good(&["aa", &study, "--iterations", "10", "--quiet"]);
+    assert_eq!(laboratory.run(&["noise", "--show"]).code, Some(2));
+    let said = laboratory.good(&["noise", &study, "--iterations", "10", "--quiet"]);
     assert!(said.out.contains("noisy") && said.out.contains('±'), "{}", said.out);
-    assert_eq!(laboratory.good(&["aa", "--show"]).out, said.out);
+    assert_eq!(laboratory.good(&["noise", "--show"]).out, said.out);
     let folder = laboratory.path("archive/noise");
     let card = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     let mut text: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&card).unwrap()).unwrap();

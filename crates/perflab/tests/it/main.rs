@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod architecture;
-mod arrange;
 mod attach;
 mod bad_input;
 mod caches;
@@ -33,6 +32,7 @@ mod outputs;
 mod prefetch;
 mod put_back;
 mod quickstart;
+mod relayout;
 mod runs;
 mod slab;
 mod ssh;

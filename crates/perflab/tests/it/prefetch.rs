@@ -101,7 +101,8 @@ fn the_folders_that_a_program_lies_in_are_learnt() {
     };
     let stores = ["one", "two"].map(|name| laboratory.path(name).display().to_string());
     let learnt = metadata(&stores[0], &["prefetch", "--store", &stores[0], "learn", "--cold"]);
-    let start = ["start-once", "--caches", "3", "--prefetch", "sync", "--until", "exit", "--limit", "60s"];
+    let start =
+        ["start-once", "--caches", "3", "--prefetch", "sync", "--ready-when", "exit", "--limit", "60s"];
     let started = metadata(&stores[1], &[&start[..], &["--learn", "--store", &stores[1]]].concat());
     assert!(learnt >= 4 && started >= 4, "{learnt} and {started} pages of folders and inodes");
 }

@@ -44,7 +44,7 @@ fn every_sign_of_a_start_is_seen() {
             "warm",
             "--prefetch",
             "none",
-            "--until",
+            "--ready-when",
             sign,
             "--limit",
             "60s",
@@ -71,7 +71,7 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
             "warm",
             "--prefetch",
             "none",
-            "--until",
+            "--ready-when",
             until,
             "--limit",
             limit,
@@ -98,19 +98,19 @@ fn a_program_that_never_starts_is_reported_with_its_output() {
     assert!(said.code == Some(4) && said.err.contains("late words"), "{}", said.err);
     let said = once("notify", "300ms", "sleep 600");
     assert!(said.code == Some(4) && said.err.contains("READY=1 did not come within"), "{}", said.err);
-    let said = laboratory.run(&["startup", "--until", "screen", "--", "true"]);
+    let said = laboratory.run(&["startup", "--ready-when", "screen", "--", "true"]);
     assert!(said.code == Some(2) && said.err.contains("listen:PORT"), "{}", said.err);
     for way in [["--reader", "true"], ["--prefetch", "none,reader"]] {
         let said = laboratory.run(&[&["startup"], &way[..], &["--", "true"]].concat());
         assert!(said.code == Some(2) && said.err.contains("belong together"), "{}", said.err);
     }
     let failing = ["--caches", "warm", "--prefetch", "reader", "--reader", "echo no pack; exit 7"];
-    let rest = ["--until", "exit", "--limit", "5s", "--", "true"];
+    let rest = ["--ready-when", "exit", "--limit", "5s", "--", "true"];
     let said = laboratory.run(&[&["start-once"], &failing[..], &rest].concat());
     assert!(said.code == Some(4) && said.err.contains("no pack\n"), "{}", said.err);
     assert!(said.err.contains("exit 7`, which reads ahead, failed: exit status: 7"), "{}", said.err);
     let endless = ["--caches", "warm", "--prefetch", "reader", "--reader", "sleep 600; true"];
-    let rest = ["--until", "exit", "--limit", "200ms", "--", "true"];
+    let rest = ["--ready-when", "exit", "--limit", "200ms", "--", "true"];
     let said = laboratory.run(&[&["start-once"], &endless[..], &rest].concat());
     assert!(said.code == Some(4) && said.err.contains("has not ended within 200.0 ms"), "{}", said.err);
     let said = laboratory.run(&["startup", "--", "/no/such/program"]);
@@ -124,7 +124,7 @@ fn a_startup_answers_in_one_line_and_in_the_format_that_is_wanted() {
     let startup = |format: &str, prefetch: &str| {
         let ways: &[&str] =
             if prefetch == "none" { &[] } else { &["--prefetch", "none,reader", "--reader", "sleep 0.05"] };
-        let fixed = ["startup", "--format", format, "--caches", "warm", "--runs", "6", "--aside", "0"];
+        let fixed = ["startup", "--format", format, "--caches", "warm", "--iterations", "6", "--warmup", "0"];
         laboratory.good(&[&fixed[..], ways, &["--", "true"]].concat())
     };
     let json = |said: &crate::laboratory::Said| -> Vec<Value> {
@@ -164,8 +164,17 @@ fn what_left_its_process_group_is_ended_with_the_start() {
     let daemon =
         format!("setsid sh -c 'echo $$ > {0}; exec sleep 600' & until [ -s {0} ]; do :; done", own.display());
     let script = format!("{daemon}; echo ready; sleep 600");
-    let start =
-        ["start-once", "--caches", "warm", "--prefetch", "none", "--until", "line:ready", "--limit", "60s"];
+    let start = [
+        "start-once",
+        "--caches",
+        "warm",
+        "--prefetch",
+        "none",
+        "--ready-when",
+        "line:ready",
+        "--limit",
+        "60s",
+    ];
     let said = laboratory.good(&[&start[..], &["--", "sh", "-c", &script]].concat());
     let daemon = std::fs::read_to_string(&own).unwrap();
     let stat = format!("/proc/{}/stat", daemon.trim());
@@ -193,7 +202,7 @@ fn a_program_that_dies_while_it_is_learnt_leaves_nothing_behind() {
     let command = ["--", "sh", "-c", "echo the library is missing >&2; exit 3"];
     let startup = |prefetch: &str| {
         let arguments =
-            ["startup", "--prefetch", prefetch, "--caches", "warm", "--runs", "1", "--aside", "0"];
+            ["startup", "--prefetch", prefetch, "--caches", "warm", "--iterations", "1", "--warmup", "0"];
         let mut started = laboratory.command(&[&arguments[..], &command].concat());
         crate::laboratory::said(started.env("PERFLAB_PREFETCH", &store).output().unwrap())
     };
@@ -230,9 +239,9 @@ fn reading_ahead_leaves_fewer_faults_to_the_program() {
             "none,sync,async,staged,reader",
             "--reader",
             &reader,
-            "--runs",
+            "--iterations",
             "3",
-            "--aside",
+            "--warmup",
             "1",
             "--label",
             "s",
@@ -294,7 +303,8 @@ impl Drop for Screen {
 
 /// One start whose sign is a window.
 fn windowed(display: &str, until: &str, limit: &str, command: &[&str]) -> crate::laboratory::Said {
-    let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", until, "--limit", limit];
+    let start =
+        ["start-once", "--caches", "warm", "--prefetch", "none", "--ready-when", until, "--limit", limit];
     let laboratory = Laboratory::new();
     let arguments = [&start[..], &["--"], command].concat();
     let _caches = Caches::alone();
@@ -361,7 +371,7 @@ fn what_stays_in_memory_is_seen_in_every_file_that_the_trace_knows() {
     let before = setting();
     let once = || {
         let start =
-            ["start-once", "--caches", "3", "--prefetch", "none", "--until", "exit", "--limit", "60s"];
+            ["start-once", "--caches", "3", "--prefetch", "none", "--ready-when", "exit", "--limit", "60s"];
         let said = laboratory.good(&[&start[..], &["--store", &store, "--", &program]].concat());
         let document: Value = serde_json::from_str(&said.out).unwrap();
         let processors = std::thread::available_parallelism().unwrap().get() as f64;
@@ -402,7 +412,7 @@ fn a_program_is_started_from_copies_of_its_packages() {
         let perflab = laboratory.command(&[]);
         let mut unshare = std::process::Command::new("unshare");
         unshare.args(["--mount", "--propagation", "slave"]).arg(perflab.get_program());
-        unshare.args(["start-once", "--caches", "3", "--until", "exit", "--limit", "60s", "--learn"]);
+        unshare.args(["start-once", "--caches", "3", "--ready-when", "exit", "--limit", "60s", "--learn"]);
         unshare.args(["--store", &format!("{place}/traces"), "--inside", &place]);
         unshare.args(["--package", package, "--prefetch", prefetch, "--", "hostname"]);
         unshare.output().unwrap()
@@ -435,7 +445,7 @@ fn a_program_is_started_from_copies_of_its_packages() {
         "warm",
         "--prefetch",
         "none",
-        "--until",
+        "--ready-when",
         "exit",
         "--limit",
         "9s",
@@ -457,7 +467,8 @@ fn a_warm_start_is_warm() {
     let data = image.write("data", 1000);
     let program = image.script("start", &format!("cat {} > /dev/null", data.display()));
     let store = laboratory.path("store").display().to_string();
-    let start = ["start-once", "--caches", "warm", "--prefetch", "none", "--until", "exit", "--limit", "60s"];
+    let start =
+        ["start-once", "--caches", "warm", "--prefetch", "none", "--ready-when", "exit", "--limit", "60s"];
     let learnt = ["--learn", "--store", &store, "--", &program];
     let measured =
         || -> Value { serde_json::from_str(&laboratory.good(&[&start[..], &learnt].concat()).out).unwrap() };

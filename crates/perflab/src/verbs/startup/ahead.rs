@@ -15,9 +15,9 @@ use crate::context::Context;
 use crate::exit::NeverStarted;
 use crate::verbs::prefetch::{Reading, Rules, half_of_free, prepare};
 
-/// How a way reads ahead by itself; none where it does not.
-pub fn mode(way: Ahead) -> Option<Mode> {
-    match way {
+/// How a mode reads ahead by itself; none where it does not.
+pub fn mode(choice: Ahead) -> Option<Mode> {
+    match choice {
         Ahead::None | Ahead::Reader => None,
         Ahead::Sync => Some(Mode::Sync),
         Ahead::Async => Some(Mode::Async),

@@ -48,7 +48,7 @@ fn measure(context: &Context, wanted: &StartOnce) -> anyhow::Result<Exit> {
     let of_use = mode.is_some() || wanted.caches == Caches::Warm;
     if of_use && wanted.learn && store.get(&subject.trace).is_err() {
         subject.teach(context, &store, wanted.fine)?;
-        if wanted.arrange {
+        if wanted.relayout {
             let mounts = Mounts::read();
             let disk = mounts.under(&subject.program).map(|mount| mount.place.as_path());
             bring_together(context, &store, &subject.trace, Policy::Last, disk)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perflab_analyze::io::by_file;
 use perflab_conduct::settings::drop_caches;
-use perflab_conduct::startup::{Inside, StartError, Started, Until, disk_of, start};
+use perflab_conduct::startup::{Inside, ReadinessCondition, StartError, Started, disk_of, start};
 use perflab_model::io::{Device, FileClass, IoRecording, PAGE};
 use perflab_model::{Bytes, Nanos};
 use perflab_observe::io::{IoTracer, Whose, identify};
@@ -29,26 +29,26 @@ pub struct Subject {
     pub disk: Option<Device>,
     /// on which disk, where that is another than the machine's
     inside: Option<Inside>,
-    until: Until,
+    ready_when: ReadinessCondition,
     /// how long it may take
     pub limit: Nanos,
 }
 
 impl Subject {
     /// A command that is started as it is.
-    pub fn new(command: &[OsString], until: &str, limit: &str) -> anyhow::Result<Self> {
-        let until: Until = until.parse().map_err(|error| super::usage(&error))?;
+    pub fn new(command: &[OsString], ready_when: &str, limit: &str) -> anyhow::Result<Self> {
+        let ready_when: ReadinessCondition = ready_when.parse().map_err(|error| super::usage(&error))?;
         let limit = quantities::time("--limit", limit)?;
         let program = store::program(command.first().context("no command")?)?;
         let trace = store::name_trace(command)?;
-        until.check()?;
+        ready_when.check()?;
         let disk = disk_of(&program);
-        Ok(Subject { command: command.into(), disk, program, trace, inside: None, until, limit })
+        Ok(Subject { command: command.into(), disk, program, trace, inside: None, ready_when, limit })
     }
 
     /// The same, on another disk where that is wanted.
     pub fn of(wanted: &StartOnce) -> anyhow::Result<Self> {
-        let subject = Subject::new(&wanted.command, &wanted.until, &wanted.limit)?;
+        let subject = Subject::new(&wanted.command, &wanted.ready_when, &wanted.limit)?;
         let Some(disk) = &wanted.inside else { return Ok(subject) };
         let inside = Inside::prepare(disk, &wanted.package)?;
         let program = inside.copy_of(&subject.program);
@@ -70,7 +70,7 @@ impl Subject {
 
     /// Starts it; `beside` is called once it runs.
     pub fn start(&self, beside: impl FnOnce()) -> Result<Started, StartError> {
-        start(&self.command, &self.until, self.limit, self.disk, beside)
+        start(&self.command, &self.ready_when, self.limit, self.disk, beside)
     }
 
     /// The start that learns: cold, traced, remembered; `fine` where little is to come with what is touched.

@@ -1,15 +1,15 @@
-//! `perflab prefetch arrange`
+//! `perflab prefetch relayout`
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use perflab_model::Bytes;
-use perflab_prefetch::arrange::{Arranged, Part, arrange as exchange, look_again, parts, shares};
+use perflab_prefetch::relayout::{Part, RelayoutOutcome, look_again, parts, relayout as exchange, shares};
 use perflab_prefetch::{Policy, Start, Store, combine};
 use perflab_present::table::{Cell, Column, Grid};
 
-use crate::arguments::prefetch::Arrange;
+use crate::arguments::prefetch::Relayout;
 use crate::context::Context;
 use crate::exit::{Exit, Usage};
 use crate::signals::listening;
@@ -17,7 +17,7 @@ use crate::signals::listening;
 const STYLE: &str = "{bar:32.cyan/dim} {percent} %  {eta}";
 
 /// Shows how what a program reads lies, or brings it together and shows how it lies then.
-pub fn arrange(context: &Context, store: &Store, wanted: &Arrange) -> anyhow::Result<Exit> {
+pub fn relayout(context: &Context, store: &Store, wanted: &Relayout) -> anyhow::Result<Exit> {
     let program = store.named(&wanted.program);
     let policy = super::policy(wanted.policy);
     let before = parts(&known(store, &program, policy)?);
@@ -52,7 +52,7 @@ pub fn bring_together(
     let (done, stopped) = listening(|stop| exchange(&start, &others, on, stop, &|pages| bar.inc(pages)))?;
     bar.finish_and_clear();
     let mut own = store.get(program)?;
-    own.arranged |= done.as_ref().is_ok_and(|done| done.bytes > 0);
+    own.relaid |= done.as_ref().is_ok_and(|done| done.bytes > 0);
     let sharing = others.into_iter().filter(|other| shares(other, &start));
     for mut known in sharing.chain([own]) {
         look_again(&mut known);
@@ -77,7 +77,7 @@ fn bar(context: &Context, pages: u64) -> ProgressBar {
     bar
 }
 
-fn say(context: &Context, done: &Arranged) {
+fn say(context: &Context, done: &RelayoutOutcome) {
     for (why, files) in &done.left {
         stderr_line!("{files} parts of files stay where they are: {why}");
     }
@@ -95,10 +95,10 @@ fn table(before: &[Part], now: &[Part]) -> Grid {
         grid.add([
             now.place.as_str().into(),
             now.kind.as_str().into(),
-            Cell::shown(Bytes(now.lying.bytes).to_string(), now.lying.bytes),
-            now.lying.files.into(),
-            before.lying.stretches.into(),
-            now.lying.stretches.into(),
+            Cell::shown(Bytes(now.layout.bytes).to_string(), now.layout.bytes),
+            now.layout.files.into(),
+            before.layout.stretches.into(),
+            now.layout.stretches.into(),
             now.left_alone.as_deref().unwrap_or_default().into(),
         ]);
     }

@@ -21,7 +21,7 @@ const WITHOUT_MAP: usize = 4;
 
 /// Everything that a start reads, in the order in which it is needed: a file all at once, when the first of it is, where it
 /// needs no map then and that brings little along that nobody reads. Without what is to stay where it lies.
-pub(super) fn wanted<'a>(start: &'a Start, staying: &Staying) -> Plan<'a> {
+pub(super) fn target_layout<'a>(start: &'a Start, staying: &Staying) -> Plan<'a> {
     let Plan { steps, left_out, .. } = to_pack(start);
     let mut read: HashMap<u32, Runs> = HashMap::new();
     for step in &steps {
@@ -48,10 +48,10 @@ pub(super) struct Staying(HashMap<Identity, Runs>);
 type Identity = (Option<String>, u64, i64);
 
 impl Staying {
-    /// What the latest starts of arranged programs read, with what was taken along.
+    /// What the latest starts of relaid programs read, with what was taken along.
     pub(super) fn of(others: &[Known]) -> Self {
         let mut all = Staying::default();
-        for start in others.iter().filter(|known| known.arranged).filter_map(|known| known.starts.last()) {
+        for start in others.iter().filter(|known| known.relaid).filter_map(|known| known.starts.last()) {
             for file in &start.files {
                 let pages = all.0.entry(identity(start, file)).or_default();
                 *pages = pages.union(in_few(file, &file.pages).as_ref().unwrap_or(&file.pages));
@@ -133,7 +133,7 @@ mod tests {
         let (other, long) = (file(2, &[(7, 4, 1, 5)]), file(3, &[(0, TOGETHER, 5, 6)]));
         let systems = vec![];
         let start = Start { when: 0, source: crate::Source::Traced, systems, files: vec![one, other, long] };
-        let steps = wanted(&start, &Staying::default()).steps;
+        let steps = target_layout(&start, &Staying::default()).steps;
         let told: Vec<_> =
             steps.iter().map(|step| (step.file.inode, step.pages.iter().collect::<Vec<_>>())).collect();
         assert_eq!(told[0], (1, vec![(0, 4), (100, 4), (200, 4)]));
@@ -144,15 +144,15 @@ mod tests {
     #[test]
     fn what_lies_together_for_another_program_stays() {
         let started = |files| Start { when: 0, source: crate::Source::Traced, systems: vec![], files };
-        let known = |arranged| Known {
+        let known = |relaid| Known {
             starts: vec![started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(4, 4, 1, 1)])])],
-            arranged,
+            relaid,
             ..Known::new("/bin/other".into(), 0)
         };
         let start =
             started(vec![file(1, &[(0, 8, 0, 1)]), file(2, &[(0, 16, 1, 1)]), file(3, &[(0, 4, 2, 1)])]);
         let moved = |others: &[Known]| {
-            let steps = wanted(&start, &Staying::of(others)).steps;
+            let steps = target_layout(&start, &Staying::of(others)).steps;
             steps
                 .iter()
                 .map(|step| (step.file.inode, step.pages.iter().collect()))
@@ -176,11 +176,11 @@ mod tests {
         };
         let other = |pieces| Known {
             starts: vec![started(pieces)],
-            arranged: true,
+            relaid: true,
             ..Known::new("/bin/other".into(), 0)
         };
         let own = started(&[(4, 4, 0, 1)]);
-        let moved = |pieces| wanted(&own, &Staying::of(&[other(pieces)])).steps.len();
+        let moved = |pieces| target_layout(&own, &Staying::of(&[other(pieces)])).steps.len();
         assert_eq!(moved(&[(0, 4, 0, 1), (8, 4, 1, 1)]), 0, "the file was moved as a whole");
         assert_eq!(moved(&[(0, 4, 0, 1), (90, 4, 1, 1)]), 1);
     }

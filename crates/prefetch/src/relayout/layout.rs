@@ -9,7 +9,7 @@ use crate::trace::{Known, Mark, TracedFile};
 
 /// How the steps of a plan lie on one file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lying {
+pub struct Layout {
     /// bytes of files that have a place
     pub bytes: u64,
     /// how many files
@@ -19,14 +19,14 @@ pub struct Lying {
 }
 
 /// How the steps of one file system lie now, as the file system says; a file that is gone has no place.
-pub(super) fn lying(plan: &Plan<'_>, system: usize) -> Lying {
+pub(super) fn layout_of(plan: &Plan<'_>, system: usize) -> Layout {
     let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
     let mut files: Vec<u32> = steps.iter().map(|step| step.file.turn).collect();
     files.sort_unstable();
     files.dedup();
     let mut parts: Vec<(u64, u64)> = steps.iter().flat_map(|step| parts(step)).collect();
     parts.sort_unstable();
-    Lying {
+    Layout {
         bytes: parts.iter().map(|(_, bytes)| bytes).sum(),
         files: files.len(),
         stretches: stretches(&parts),

@@ -2,9 +2,9 @@
 //! sweep. No byte of any file changes, nor its times: the file system exchanges blocks, journaled, as when it defragments.
 //! Only who asks for it has it done; reading ahead never moves anything. ext4 can do it, others are left alone.
 
-mod donor;
-mod lying;
-mod wanted;
+mod free_extents;
+mod layout;
+mod target_layout;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,10 +12,10 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::donor::Donor;
-pub use self::lying::{Lying, look_again};
-pub use self::wanted::shares;
-use self::wanted::{Staying, wanted};
+use self::free_extents::FreeExtents;
+pub use self::layout::{Layout, look_again};
+pub use self::target_layout::shares;
+use self::target_layout::{Staying, target_layout};
 use crate::PrefetchError;
 use crate::plan::{Plan, Step};
 use crate::replay::{is_mounted, is_traced};
@@ -32,21 +32,21 @@ pub struct Part {
     /// `ext4`
     pub kind: String,
     /// how it lies
-    pub lying: Lying,
-    /// why it is left alone; none where it can be arranged
+    pub layout: Layout,
+    /// why it is left alone; none where it can be relaid
     pub left_alone: Option<String>,
 }
 
-/// What came of arranging.
+/// What came of the relayout.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Arranged {
+pub struct RelayoutOutcome {
     /// bytes that were moved
     pub bytes: u64,
     /// parts of files that stay where they are, by the reason
     pub left: BTreeMap<String, usize>,
 }
 
-impl Arranged {
+impl RelayoutOutcome {
     fn leave(&mut self, why: impl Into<String>, files: usize) {
         if files > 0 {
             *self.left.entry(why.into()).or_default() += files;
@@ -56,11 +56,11 @@ impl Arranged {
 
 /// How what a start reads lies on its file systems.
 pub fn parts(start: &Start) -> Vec<Part> {
-    let plan = wanted(start, &Staying::default());
+    let plan = target_layout(start, &Staying::default());
     let part = |(at, system): (usize, &FileSystem)| Part {
         place: system.place.clone(),
         kind: system.kind.clone(),
-        lying: lying::lying(&plan, at),
+        layout: layout::layout_of(&plan, at),
         left_alone: left_alone(system),
     };
     start.systems.iter().enumerate().map(part).collect()
@@ -72,21 +72,21 @@ pub fn parts(start: &Start) -> Vec<Part> {
 ///
 /// # Errors
 /// No room on a file system; one that cannot be written.
-pub fn arrange(
+pub fn relayout(
     start: &Start,
     others: &[Known],
     on: Option<&Path>,
     stop: &AtomicBool,
     tell: &dyn Fn(u64),
-) -> Result<Arranged, PrefetchError> {
+) -> Result<RelayoutOutcome, PrefetchError> {
     let staying = Staying::of(others);
-    let plan = wanted(start, &staying);
-    let mut done = Arranged::default();
+    let plan = target_layout(start, &staying);
+    let mut done = RelayoutOutcome::default();
     for (at, system) in start.systems.iter().enumerate() {
         let place = Path::new(&system.place);
         if left_alone(system).is_none() && on.is_none_or(|on| on == place) {
             done.leave("brought together for another program", staying.files(start, at));
-            arrange_one(&plan, at, place, &mut done, &mut |step| {
+            relayout_one(&plan, at, place, &mut done, &mut |step| {
                 tell(step.pages.pages());
                 !stop.load(Ordering::Relaxed)
             })?;
@@ -95,24 +95,24 @@ pub fn arrange(
     Ok(done)
 }
 
-fn arrange_one(
+fn relayout_one(
     plan: &Plan<'_>,
     system: usize,
     place: &Path,
-    done: &mut Arranged,
+    done: &mut RelayoutOutcome,
     go_on: &mut dyn FnMut(&Step<'_>) -> bool,
 ) -> Result<(), PrefetchError> {
     let steps: Vec<&Step<'_>> = plan.steps.iter().filter(|step| step.file.system == system).collect();
     let pages = steps.iter().map(|step| step.pages.pages()).sum();
-    let mut donor = Donor::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
-    let pieces = donor.pieces().map_err(PrefetchError::io("look at", place))? as u64;
-    let lying = lying::lying(plan, system);
-    if pieces >= lying.stretches {
-        done.leave(format!("the free room on {} lies in {pieces} pieces too", place.display()), lying.files);
+    let mut free = FreeExtents::new(place, pages).map_err(PrefetchError::io("get room on", place))?;
+    let pieces = free.pieces().map_err(PrefetchError::io("look at", place))? as u64;
+    let layout = layout::layout_of(plan, system);
+    if pieces >= layout.stretches {
+        done.leave(format!("the free room on {} lies in {pieces} pieces too", place.display()), layout.files);
         return Ok(());
     }
     for step in steps {
-        match give(&mut donor, step) {
+        match give(&mut free, step) {
             Ok(bytes) => done.bytes += bytes,
             Err(error) => done.leave(why(&error), 1),
         }
@@ -120,7 +120,7 @@ fn arrange_one(
             break;
         }
     }
-    donor.settle().map_err(PrefetchError::io("write", place))
+    free.settle().map_err(PrefetchError::io("write", place))
 }
 
 fn left_alone(system: &FileSystem) -> Option<String> {
@@ -130,12 +130,12 @@ fn left_alone(system: &FileSystem) -> Option<String> {
     (!is_mounted(system)).then(|| "another file system is mounted there now".into())
 }
 
-fn give(donor: &mut Donor, step: &Step<'_>) -> io::Result<u64> {
+fn give(free: &mut FreeExtents, step: &Step<'_>) -> io::Result<u64> {
     let file = perflab_observe::io::files::open_to_move(Path::new(&step.file.path));
     let file: File = file.and_then(|file| {
         is_traced(&file, step.file)?.then_some(file).ok_or_else(|| io::ErrorKind::NotFound.into())
     })?;
-    step.pages.iter().map(|(first, count)| donor.give(&file, first, count)).sum()
+    step.pages.iter().map(|(first, count)| free.give(&file, first, count)).sum()
 }
 
 fn why(error: &io::Error) -> String {

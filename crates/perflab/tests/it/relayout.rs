@@ -1,4 +1,4 @@
-//! `perflab prefetch arrange`, on a file system of the test's own whose files lie apart: what is judged is where they lie then,
+//! `perflab prefetch relayout`, on a file system of the test's own whose files lie apart: what is judged is where they lie then,
 //! and that they are what they were.
 
 use std::fs;
@@ -44,15 +44,15 @@ impl Apart {
         self.laboratory.run(&[&["prefetch", "--store", &store], arguments].concat())
     }
 
-    /// What `arrange` says of the image, and what beside.
-    fn arrange(&self, more: &[&str]) -> (Value, String) {
-        self.arrange_for(&self.program, more)
+    /// What `relayout` says of the image, and what beside.
+    fn relayout(&self, more: &[&str]) -> (Value, String) {
+        self.relayout_for(&self.program, more)
     }
 
-    fn arrange_for(&self, program: &str, more: &[&str]) -> (Value, String) {
+    fn relayout_for(&self, program: &str, more: &[&str]) -> (Value, String) {
         let place = self.image.place().display().to_string();
         // The machine's own programs stay where they lie.
-        let here = ["arrange", program, "--on", &place, "--format", "json"];
+        let here = ["relayout", program, "--on", &place, "--format", "json"];
         let said = self.prefetch(&[&here[..], more].concat());
         assert_eq!(said.code, Some(0), "{}", said.err);
         let rows: Vec<Value> = serde_json::from_str(&said.out).unwrap();
@@ -87,13 +87,13 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
     };
     let before: Vec<_> = apart.files().iter().map(about).collect();
     let places = apart.places();
-    let (row, said) = apart.arrange(&[]);
+    let (row, said) = apart.relayout(&[]);
     assert!(said.contains("nothing was moved") && apart.places() == places, "{said}");
     assert!(row["stretches"].as_u64() >= Some(4), "{row}");
-    let said = apart.prefetch(&["arrange", &apart.program, "--on", "/nowhere", "--apply"]);
+    let said = apart.prefetch(&["relayout", &apart.program, "--on", "/nowhere", "--apply"]);
     assert!(said.code == Some(2) && said.err.contains("it reads from /"), "{}", said.err);
 
-    let (row, said) = apart.arrange(&["--apply"]);
+    let (row, said) = apart.relayout(&["--apply"]);
     assert!(row["stretches before"].as_u64() >= Some(4), "{row}");
     assert_eq!((&row["stretches"], &row["files"]), (&1.into(), &(FILES + 1).into()), "{said}");
     let now = apart.places();
@@ -110,8 +110,8 @@ fn what_is_read_is_brought_together_and_stays_what_it_was() {
 }
 
 #[test]
-fn what_lies_together_for_one_program_stays_when_another_is_arranged() {
-    let test = "what_lies_together_for_one_program_stays_when_another_is_arranged";
+fn what_lies_together_for_one_program_stays_when_another_is_relaid() {
+    let test = "what_lies_together_for_one_program_stays_when_another_is_relaid";
     let Some(apart) = Apart::new(test, "ext4") else { return };
     let lib = apart.image.place().join("lib");
     let read = format!("cat {0}/0[89] {0}/between-* >/dev/null", lib.display());
@@ -124,15 +124,15 @@ fn what_lies_together_for_one_program_stays_when_another_is_arranged() {
         assert!(told.len() >= 12 && told.iter().all(|(file, place)| now(file) == *place), "{told:?}");
     };
 
-    let (row, said) = apart.arrange(&["--apply"]);
+    let (row, said) = apart.relayout(&["--apply"]);
     assert_eq!(row["stretches"], 1, "{said}");
     is_known(&other);
     let places = apart.places();
-    let (row, said) = apart.arrange_for(&other, &["--apply"]);
+    let (row, said) = apart.relayout_for(&other, &["--apply"]);
     assert!(said.contains("2 parts of files stay where they are: brought together for another"), "{said}");
     assert!(row["stretches"].as_u64() <= Some(3) && row["stretches before"].as_u64() >= Some(4), "{row}");
     assert_eq!(apart.places(), places);
-    assert_eq!(apart.arrange(&[]).0["stretches"], 1);
+    assert_eq!(apart.relayout(&[]).0["stretches"], 1);
     [&apart.program, &other].into_iter().for_each(|program| is_known(program));
 }
 
@@ -148,7 +148,7 @@ fn what_runs_is_left_alone_and_what_has_changed() {
     fs::write(&files[3], "another").unwrap();
     let places = apart.places();
     let mut running = std::process::Command::new(&files[5]).arg("600").spawn().unwrap();
-    let (row, said) = apart.arrange(&["--apply"]);
+    let (row, said) = apart.relayout(&["--apply"]);
     running.kill().unwrap();
     running.wait().unwrap();
     assert!(said.contains("stay where they are: a program that runs"), "{said}");
@@ -163,7 +163,7 @@ fn other_file_systems_and_full_ones_are_refused_with_the_reason() {
     let test = "other_file_systems_and_full_ones_are_refused_with_the_reason";
     let Some(other) = Apart::new(test, "xfs") else { return };
     let places = other.places();
-    let (row, said) = other.arrange(&["--apply"]);
+    let (row, said) = other.relayout(&["--apply"]);
     assert!(row["left alone"].as_str().unwrap().contains("xfs cannot exchange blocks"), "{row}");
     assert!(other.places() == places, "{said}");
     drop(other);
@@ -175,7 +175,7 @@ fn other_file_systems_and_full_ones_are_refused_with_the_reason() {
     let bytes = (room.f_bfree - 3000) * room.f_frsize;
     rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
     let here = full.image.place().display().to_string();
-    let said = full.prefetch(&["arrange", &full.program, "--on", &here, "--apply"]);
+    let said = full.prefetch(&["relayout", &full.program, "--on", &here, "--apply"]);
     assert!(said.code != Some(0) && said.err.contains("cannot get room on"), "{}", said.err);
     assert!(said.err.contains("No space left") && full.places() == places, "{}", said.err);
 }

@@ -27,7 +27,7 @@ struct Exchange {
 }
 
 /// Free room, of which the beginning is used up.
-pub(super) struct Donor {
+pub(super) struct FreeExtents {
     file: File,
     /// bytes of a block
     block: u64,
@@ -35,7 +35,7 @@ pub(super) struct Donor {
     used: u64,
 }
 
-impl Donor {
+impl FreeExtents {
     /// So many pages of free room on the file system that is mounted at `place`.
     pub fn new(place: &Path, pages: u64) -> io::Result<Self> {
         let flags = OFlags::TMPFILE.bits() as i32;
@@ -43,7 +43,9 @@ impl Donor {
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, pages * PAGE)?;
         let block = rustix::fs::fstatvfs(&file)?.f_frsize;
         let is_part = block > 0 && PAGE.is_multiple_of(block);
-        is_part.then_some(Donor { file, block, used: 0 }).ok_or_else(|| io::ErrorKind::Unsupported.into())
+        is_part
+            .then_some(FreeExtents { file, block, used: 0 })
+            .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// In how many pieces its room lies.
@@ -51,7 +53,7 @@ impl Donor {
         Ok(perflab_observe::io::extents(&self.file)?.len())
     }
 
-    /// Gives pages of a file the next room in the donor; how many bytes got it. Holes have no blocks, and stay holes.
+    /// Gives pages of a file the next room in the free file; how many bytes got it. Holes have no blocks, and stay holes.
     pub fn give(&mut self, file: &File, first: u64, count: u64) -> io::Result<u64> {
         let (begin, end) = (first * PAGE, ((first + count) * PAGE).min(file.metadata()?.len()));
         let blocks = end.saturating_sub(begin).div_ceil(self.block);

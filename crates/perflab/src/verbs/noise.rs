@@ -1,4 +1,4 @@
-//! `perflab aa`
+//! `perflab noise`
 
 use std::path::PathBuf;
 
@@ -15,14 +15,17 @@ use crate::context::{Context, read_text_file};
 use crate::exit::{Exit, Usage};
 use crate::output_path::replace;
 
+/// The label of runs that measure noise.
+const LABEL: &str = "noise";
+
 /// The factor whose levels are the same.
-const FACTOR: &str = "aa";
+const FACTOR: &str = "variant";
 
 /// Measures the noise of this machine, or shows its card.
-pub fn run(context: &Context, wanted: &history::Aa) -> anyhow::Result<Exit> {
+pub fn run(context: &Context, wanted: &history::Noise) -> anyhow::Result<Exit> {
     if wanted.show {
         let card = stored(context)?;
-        let hint = "measure it with `perflab aa`";
+        let hint = "measure it with `perflab noise`";
         let card = card.ok_or_else(|| Usage::new("there is no noise card for this machine", hint))?;
         print(context, &card)?;
         return Ok(Exit::Fine);
@@ -33,7 +36,7 @@ pub fn run(context: &Context, wanted: &history::Aa) -> anyhow::Result<Exit> {
     let host = run::host(context, context.catalogue()?)?;
     let (_, directory) = run::carry_out(context, &host, &manifest, &Permissions::default(), &stop)?;
     let record = directory.record()?;
-    let side = Side { name: "aa".into(), runs: vec![record] };
+    let side = Side { name: LABEL.into(), runs: vec![record] };
     let comparison = compare_by_factor(&side, FACTOR, &Options::default())?;
     let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
     let (card, without) = NoiseCard::of(&comparison, manifest);
@@ -49,10 +52,10 @@ pub fn run(context: &Context, wanted: &history::Aa) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn as_run(wanted: &history::Aa) -> arguments::Run {
+fn as_run(wanted: &history::Noise) -> arguments::Run {
     arguments::Run {
         study: wanted.study.clone(),
-        label: Some(FACTOR.into()),
+        label: Some(LABEL.into()),
         set: Vec::new(),
         only: wanted.only.clone(),
         seed: wanted.seed,
@@ -73,7 +76,7 @@ fn twice(study: &mut Study) {
         apply: Vec::new(),
         undo: Vec::new(),
     };
-    let (kind, key) = (FactorKind::Environment, Some("PERFLAB_AA".into()));
+    let (kind, key) = (FactorKind::Environment, Some("PERFLAB_VARIANT".into()));
     let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")] };
     study.factor.insert(FACTOR.into(), factor);
 }
@@ -100,7 +103,7 @@ pub fn stored(context: &Context) -> anyhow::Result<Option<NoiseCard>> {
     };
     let card = serde_json::from_str(&text).with_context(|| {
         format!(
-            "the noise card {} is damaged: remove it, and measure again with `perflab aa`",
+            "the noise card {} is damaged: remove it, and measure again with `perflab noise`",
             path.display()
         )
     })?;
