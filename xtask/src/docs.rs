@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 /// Pages: file under docs/reference/, title, and the command whose output it holds.
 const PAGES: &[(&str, &str, &[&str])] = &[
     ("workloads.md", "Workloads", &["workload", "list", "--format", "markdown"]),
-    ("monitors.md", "Monitors", &["monitor", "--format", "markdown"]),
+    ("monitors.md", "Monitors", &["monitor", "list", "--format", "markdown"]),
     ("study.schema.json", "", &["study", "schema"]),
     ("export.schema.json", "", &["export", "--schema"]),
 ];

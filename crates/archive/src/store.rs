@@ -12,6 +12,7 @@ use crate::events::{Events, kind, kind_of};
 use crate::fresh_file::{check_folders, create_fresh_file};
 use crate::half_made::{HALF, own_prefix};
 use crate::layout::{JOURNAL, RUNS};
+use crate::lock::RunLock;
 use crate::portable::{MakeUnpackFolder, make_unpack_folder};
 use crate::recorder::Recorder;
 use crate::run::standing;
@@ -120,6 +121,17 @@ impl Archive {
     /// An id that is none or taken; a directory that cannot be written.
     pub fn begin(&self, manifest: &Manifest) -> Result<Recorder, ArchiveError> {
         Recorder::begin(&self.runs(), manifest)
+    }
+
+    /// Gives a closed run another label, or none.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Live`] while it is recorded; an id that none has; files that cannot be read or written.
+    pub fn set_label(&self, id: &str, label: Option<&str>) -> Result<(), ArchiveError> {
+        let run = self.runs().join(id);
+        let _lock = RunLock::take(&run)?.ok_or_else(|| ArchiveError::Live { id: id.into() })?;
+        let manifest = manifest::read(&run)?;
+        manifest::write(&run, &Manifest { label: label.map(String::from), ..manifest })
     }
 
     /// All runs, the oldest first; damaged ones with the reason.

@@ -7,16 +7,16 @@ mod document;
 mod factor;
 mod profiling;
 mod schema;
+mod stopping_rule;
 mod target;
-mod until;
 mod workload;
 
 pub use document::{Disk, DiskKind, DiskModel, MetricChoice, OnLost, Order, RunRules, Study};
 pub use factor::{Factor, FactorKind, Level, Side};
 pub use profiling::{IoTracing, ProfileScope, Profiling};
 pub use schema::json_schema;
+pub use stopping_rule::{NotARule, StoppingRule};
 pub use target::{AcceleratorUse, CacheMode, ChannelUse, DiskUse, NodeUse, TargetKind, TargetUse};
-pub use until::{NotARule, ReadinessCondition};
 pub use workload::WorkloadUse;
 
 mod check;

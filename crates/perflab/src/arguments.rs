@@ -58,6 +58,8 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
             "list",
             "show",
             "diff",
+            "label",
+            "rm",
             "prune",
             "export",
             "import",
@@ -84,7 +86,7 @@ const MEANINGLESS: &[(&str, &[&str])] = &[
 
 /// Verbs that print nothing of their own which a format could change: a picture, another program's output, nothing.
 const WITHOUT_RESULT: &[&str] =
-    &["vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon"];
+    &["label", "rm", "vm shell", "vm stop", "flame svg", "flame export", "trace plot", "prefetch daemon"];
 /// Verbs that print one value, such as a file's name, or a text: JSON wraps it, and there is no table.
 const WITHOUT_TABLE: &[&str] = &[
     "report",
@@ -239,11 +241,15 @@ pub enum Verb {
     /// Measure this machine's noise: the same variant under two labels
     Noise(history::Noise),
     /// List the runs of the archive
-    List,
+    List(List),
     /// Show one run: what was done, how it went, medians
     Show(Show),
     /// Show what differs between two runs: facts, study, plan
     Diff(Diff),
+    /// Give a run another label, or none
+    Label(Label),
+    /// Remove runs
+    Rm(Rm),
     /// Remove old runs (says what it would do; --apply does it)
     Prune(Prune),
     /// Write a run as one portable file
@@ -255,7 +261,7 @@ pub enum Verb {
     /// List, show, install or try the benchmarks of the catalogue
     Workload(Workload),
     /// List the monitors and what they record
-    Monitor,
+    Monitor(Monitor),
     /// See where the kernel's object memory goes: live, over a run, between runs
     Slab(slab::Slab),
     /// See which functions the CPU time goes to: profiles, recorded or from other tools
@@ -422,11 +428,58 @@ pub enum StyleName {
 #[derive(Debug, Args)]
 pub struct Report {
     /// The baseline first
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(default_value = "@latest", value_name = "RUN")]
     pub runs: Vec<String>,
     /// The file to write (default: reports/ID.html in the archive)
     #[arg(short, long, value_name = "FILE", value_parser = OutputPath::parser())]
     pub output: Option<OutputPath>,
+}
+
+/// `perflab list`
+#[derive(Debug, Args)]
+pub struct List {
+    /// Only runs with this label
+    #[arg(long, value_name = "NAME")]
+    pub label: Option<String>,
+    /// Only the latest N runs
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+}
+
+/// `perflab label`
+#[derive(Debug, Args)]
+pub struct Label {
+    /// The run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Its label from now on; runs that share one are repetitions of one another
+    #[arg(value_name = "NAME", required_unless_present = "remove")]
+    pub name: Option<String>,
+    /// Leave it without a label
+    #[arg(long, conflicts_with = "name")]
+    pub remove: bool,
+}
+
+/// `perflab rm`
+#[derive(Debug, Args)]
+pub struct Rm {
+    /// The runs, each by its id or the beginning of it, damaged ones too; a label only where it names one run
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+}
+
+/// `perflab monitor`
+#[derive(Debug, Args)]
+pub struct Monitor {
+    #[command(subcommand)]
+    pub verb: MonitorVerb,
+}
+
+/// What there is to ask of monitors.
+#[derive(Debug, Subcommand)]
+pub enum MonitorVerb {
+    /// List the monitors: where each reads, what it records, what it needs
+    List,
 }
 
 /// `perflab show`
@@ -483,8 +536,8 @@ pub struct Prune {
 )]
 pub struct Export {
     /// The run
-    #[arg(required_unless_present = "schema")]
-    pub run: Option<String>,
+    #[arg(default_value = "@latest")]
+    pub run: String,
     /// The file (default: ID.perflab here; standard output with --to)
     #[arg(value_name = "FILE", value_parser = OutputPath::parser())]
     pub file: Option<OutputPath>,

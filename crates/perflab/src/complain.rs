@@ -88,6 +88,9 @@ pub fn print_usage(asked: &mut clap::Error) -> std::process::ExitCode {
     }
 }
 
+/// What a slip is never taken for.
+const NOT_SUGGESTED: &str = "rm";
+
 /// Suggests a verb for one that is not there: the nearest that help shows. clap would suggest what is hidden, too.
 fn suggest_verb(asked: &mut clap::Error) {
     let Some(ContextValue::String(wanted)) = asked.get(ContextKind::InvalidSubcommand).cloned() else {
@@ -99,6 +102,7 @@ fn suggest_verb(asked: &mut clap::Error) {
         verb = verb.find_subcommand(word).unwrap_or(verb);
     }
     let shown = verb.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
+    let shown = shown.filter(|name| *name != NOT_SUGGESTED);
     match perflab_model::nearest::nearest(&wanted, shown) {
         Some(near) => drop(asked.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near.into()))),
         None => drop(asked.remove(ContextKind::SuggestedSubcommand)),

@@ -100,7 +100,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Guard(wanted) => verbs::guard::run(&context, wanted),
         Verb::Plan(wanted) => verbs::plan::run(&context, wanted),
         Verb::Noise(wanted) => verbs::noise::run(&context, wanted),
-        Verb::List => verbs::runs::list(&context),
+        Verb::List(wanted) => verbs::runs::list(&context, wanted),
+        Verb::Label(wanted) => verbs::runs::label(&context, wanted),
+        Verb::Rm(wanted) => verbs::runs::remove(&context, wanted),
         Verb::Show(wanted) => verbs::show::run(&context, wanted),
         Verb::Diff(wanted) => verbs::runs::diff(&context, wanted),
         Verb::Prune(wanted) => verbs::runs::prune(&context, wanted),
@@ -108,7 +110,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Verb::Import(wanted) => verbs::import::run(&context, wanted),
         Verb::Study(wanted) => verbs::study::run(&context, wanted),
         Verb::Workload(wanted) => verbs::workload::run(&context, wanted),
-        Verb::Monitor => verbs::laboratory::monitors(&context),
+        Verb::Monitor(arguments::Monitor { verb: arguments::MonitorVerb::List }) => {
+            verbs::laboratory::monitors(&context)
+        }
         Verb::Trace(wanted) => verbs::trace::run(&context, &wanted.verb),
         Verb::Slab(wanted) => verbs::slab::run(&context, &wanted.verb),
         Verb::Flame(wanted) => verbs::flame::run(&context, &wanted.verb),

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Factor, IoTracing, Profiling, ReadinessCondition, TargetUse, WorkloadUse};
+use super::{Factor, IoTracing, Profiling, StoppingRule, TargetUse, WorkloadUse};
 use crate::Value;
 use crate::quantity::Span;
 
@@ -71,7 +71,7 @@ pub struct RunRules {
     /// Instead of a number of iterations: `"precision 1%, at most 60"` ends the run after the complete block in which the
     /// interval of every deciding median is that narrow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<ReadinessCondition>,
+    pub until: Option<StoppingRule>,
     /// How often each case is run before, without being measured.
     pub warmup: u32,
     /// The order of the iterations.

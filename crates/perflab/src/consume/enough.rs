@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use perflab_analyze::enough::precision;
 use perflab_analyze::together::together;
 use perflab_conduct::Stop;
-use perflab_model::study::ReadinessCondition;
+use perflab_model::study::StoppingRule;
 use perflab_model::{Event, Manifest, Outcome, Sample, What};
 
 use super::Consumer;
@@ -14,7 +14,7 @@ use super::Consumer;
 /// Watches the samples of a run.
 #[derive(Debug)]
 pub struct Enough {
-    until: Option<ReadinessCondition>,
+    until: Option<StoppingRule>,
     stop: Stop,
     slots: Vec<(u32, bool)>,
     cases: usize,
@@ -47,7 +47,7 @@ impl Enough {
     }
 
     /// Everything of the slots so far was told: perhaps a block is complete.
-    fn look(&mut self, until: ReadinessCondition) {
+    fn look(&mut self, until: StoppingRule) {
         let cases = self.cases;
         let complete: Vec<u32> =
             self.ended.iter().filter(|(_, slots)| slots.len() == cases).map(|(block, _)| *block).collect();
@@ -59,7 +59,7 @@ impl Enough {
         }
     }
 
-    fn is_precise(&self, until: ReadinessCondition) -> bool {
+    fn is_precise(&self, until: StoppingRule) -> bool {
         let known = self.precisions();
         !known.is_empty() && known.iter().all(|(.., found)| is_narrow(*found, until))
     }
@@ -97,7 +97,7 @@ impl Enough {
     }
 }
 
-fn is_narrow(found: Option<f64>, until: ReadinessCondition) -> bool {
+fn is_narrow(found: Option<f64>, until: StoppingRule) -> bool {
     found.is_some_and(|found| found <= until.precision)
 }
 

@@ -19,11 +19,11 @@ const CONFIDENCE: f64 = 0.95;
 
 /// `perflab export RUN [FILE] [--to FORMAT]`
 pub fn run(context: &Context, wanted: &arguments::Export) -> anyhow::Result<Exit> {
-    let Some(run) = wanted.run.as_ref().filter(|_| !wanted.schema) else {
+    if wanted.schema {
         context.write(&serde_json::to_string_pretty(&schema())?)?;
         return Ok(Exit::Fine);
-    };
-    let run = sides::one(&context.archive()?, run)?;
+    }
+    let run = sides::one(&context.archive()?, &wanted.run)?;
     let file = wanted.file.as_ref().or(wanted.output.as_ref());
     match &wanted.to {
         None => portable(context, &run, file),

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::signals;
 
-/// `perflab monitor`
+/// `perflab monitor list`
 pub fn monitors(context: &Context) -> anyhow::Result<Exit> {
     let mut grid = Grid::new(["monitor", "source", "records", "needs"].map(Column::left));
     for kind in perflab_observe::monitors() {

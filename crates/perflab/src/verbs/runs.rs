@@ -1,9 +1,10 @@
-//! `perflab list|diff|prune|export|import`: runs as things.
+//! `perflab list|label|rm|diff|prune`: runs as things.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use perflab_analyze::run_differences;
-use perflab_archive::{Policy, Summary};
+use perflab_archive::{Archive, Policy, Summary};
 use perflab_model::{Bytes, Nanos};
 use perflab_present::table::{Cell, Column, Grid};
 
@@ -13,11 +14,18 @@ use crate::exit::{Exit, Usage};
 use crate::sides;
 
 /// `perflab list`
-pub fn list(context: &Context) -> anyhow::Result<Exit> {
+pub fn list(context: &Context, wanted: &arguments::List) -> anyhow::Result<Exit> {
     let left = ["run", "label", "study", "begun", "status"].map(Column::left);
     let mut grid = Grid::new(left.into_iter().chain(["iterations", "size"].map(Column::right)));
     let archive = context.archive()?;
-    for entry in archive.list()? {
+    let mut entries = archive.list()?;
+    if let Some(label) = &wanted.label {
+        entries.retain(|entry| {
+            entry.summary.as_ref().is_ok_and(|summary| summary.label.as_ref() == Some(label))
+        });
+    }
+    let skipped = wanted.last.map_or(0, |last| entries.len().saturating_sub(last));
+    for entry in entries.into_iter().skip(skipped) {
         let [label, title, begun, status, iterations] = match &entry.summary {
             Ok(summary) => told(summary),
             Err(problem) => {
@@ -66,6 +74,40 @@ pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit>
     }
     context.print(&grid)?;
     Ok(Exit::Fine)
+}
+
+/// `perflab label RUN NAME`
+pub fn label(context: &Context, wanted: &arguments::Label) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let id = id(&archive, &wanted.run)?;
+    archive.set_label(&id, wanted.name.as_deref())?;
+    match &wanted.name {
+        Some(name) => context.say_line(&format!("run {id} is labelled {name}")),
+        None => context.say(format!("run {id} has no label")),
+    }
+    Ok(Exit::Fine)
+}
+
+/// `perflab rm RUN ...`: all are looked for before any goes.
+pub fn remove(context: &Context, wanted: &arguments::Rm) -> anyhow::Result<Exit> {
+    let archive = context.archive()?;
+    let found = wanted.runs.iter().map(|run| id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+    for id in found.into_iter().collect::<BTreeSet<_>>() {
+        archive.remove(&id)?;
+        context.say(format!("removed run {id}"));
+    }
+    Ok(Exit::Fine)
+}
+
+/// The full id of a run of this archive, whether or not it can be read.
+fn id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
+    let run = sides::one(archive, selector)?;
+    // A path may name a run of another archive, or a portable file.
+    if run.path().parent() == Some(&archive.path().join("runs")) {
+        return Ok(run.id().to_owned());
+    }
+    let message = format!("`{selector}` is no run of {}", archive.path().display());
+    Err(Usage::new(message, "name it by its id: see `perflab list`").into())
 }
 
 /// `perflab prune`

@@ -106,7 +106,7 @@ fn the_reference_is_what_the_code_says() {
     assert_eq!(schema.trim(), laboratory.good(&["study", "schema"]).out.trim(), "run `cargo xtask docs`");
     let monitors = fs::read_to_string(root().join("docs/reference/monitors.md")).unwrap();
     assert!(
-        monitors.contains(laboratory.good(&["monitor", "--format", "markdown"]).out.trim()),
+        monitors.contains(laboratory.good(&["monitor", "list", "--format", "markdown"]).out.trim()),
         "run `cargo xtask docs`"
     );
 }

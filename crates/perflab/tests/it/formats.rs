@@ -16,6 +16,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("kernel build", "needs an hour"),
     ("slab record", "needs root"),
     ("slab top", "needs root"),
+    ("label", "prints nothing"),
+    ("rm", "prints nothing"),
     ("flame record", "needs perf_event_open"),
     ("flame svg", "prints a picture"),
     ("flame export", "prints another tool's format"),
@@ -72,7 +74,7 @@ const VERBS: &[&str] = &[
     "workload show fio",
     "workload install noisy",
     "workload try noisy",
-    "monitor",
+    "monitor list",
     "slab import slabinfo.log --page-size 4KiB --label slab",
     "slab show slab",
     "slab timeline slab",
@@ -180,7 +182,8 @@ fn hidden_verbs_are_never_suggested_and_slips_are() {
     assert_eq!(tip(&["rnu"]).as_deref(), Some("'run'"));
     assert_eq!(tip(&["slab", "shwo"]).as_deref(), Some("'show'"));
     assert_eq!(tip(&["terminl"]), None);
-    assert_eq!(tip(&["rm"]), None);
+    assert_eq!(tip(&["launhc"]), None);
+    assert_eq!(tip(&["rmm"]), None, "a slip is not taken for what removes");
 }
 
 #[test]

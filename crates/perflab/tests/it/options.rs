@@ -367,7 +367,7 @@ const MORE_VERBS: &[&str] = &[
     "workload list",
     "workload show memory-sweep",
     "workload install memory-sweep",
-    "monitor",
+    "monitor list",
     "kernel list",
     "kernel show debian-cloud",
     "vm list",

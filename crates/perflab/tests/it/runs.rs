@@ -1,4 +1,4 @@
-//! Runs as things: list, show, diff, export, import, prune.
+//! Runs as things: list, label, rm, show, diff, export, import, prune.
 
 use std::process::Stdio;
 
@@ -32,6 +32,48 @@ fn prune_says_first_and_does_on_apply() {
     laboratory.good(&["prune", "--keep", "1", "--labelled", "--apply"]);
     assert_eq!(runs(), 1);
     assert_eq!(laboratory.run(&["prune", "--older-than", "soon"]).code, Some(2));
+}
+
+#[test]
+fn a_label_is_given_later_and_a_run_removed_by_name() {
+    let laboratory = Laboratory::new();
+    for label in ["a", "a", "b"] {
+        laboratory.echo(label, 100);
+    }
+    let listed = |arguments: &[&str]| -> Vec<(String, String)> {
+        let table = laboratory.good(&[&["list", "--format", "json"], arguments].concat()).out;
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&table).unwrap();
+        let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        rows.iter().map(|row| (text(row, "run"), text(row, "label"))).collect()
+    };
+    let all = listed(&[]);
+    assert_eq!(listed(&["--label", "a"]), all[..2]);
+    assert_eq!(listed(&["--last", "1"]), all[2..]);
+    assert_eq!(listed(&["--label", "a", "--last", "1"]), all[1..2]);
+    let before = laboratory.good(&["show", "@latest", "--format", "json"]).out;
+    laboratory.good(&["label", "b", "candidate"]);
+    assert_eq!(laboratory.run(&["show", "b"]).code, Some(2), "nothing is called so any more");
+    laboratory.good(&["label", "candidate", "b"]);
+    assert_eq!(laboratory.good(&["show", "b", "--format", "json"]).out, before, "nothing else changed");
+    laboratory.good(&["label", "@latest", "--remove"]);
+    assert_eq!(listed(&[])[2].1, "");
+    for wrong in
+        [&["rm", "a"][..], &["rm", &all[0].0, "nothing"], &["label", "a", "x"], &["rm"], &["label", "b"]]
+    {
+        assert_eq!(laboratory.run(wrong).code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(listed(&[]).len(), 3, "where one is wrong, none goes");
+    std::fs::write(laboratory.path(&format!("archive/runs/{}/run.json", all[1].0)), "{").unwrap();
+    laboratory.good(&["rm", &all[1].0, "@latest"]);
+    assert_eq!(listed(&[]), all[..1], "a damaged one too");
+    let (other, file) = (Laboratory::new(), laboratory.path("a.perflab").display().to_string());
+    laboratory.good(&["export", "a", &file]);
+    let elsewhere = laboratory.path(&format!("archive/runs/{}", all[0].0)).display().to_string();
+    for wrong in [&file, &elsewhere] {
+        assert_eq!(other.run(&["rm", wrong]).code, Some(2), "{wrong} is no run of that archive");
+        assert_eq!(other.run(&["label", wrong, "x"]).code, Some(2));
+    }
+    assert_eq!(listed(&[]), all[..1]);
 }
 
 #[test]

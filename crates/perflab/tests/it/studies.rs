@@ -67,8 +67,8 @@ fn a_workload_can_be_tried_with_parameters() {
 fn help_teaches_and_fits() {
     let laboratory = Laboratory::new();
     for verb in [
-        "run", "compare", "report", "list", "show", "diff", "prune", "export", "import", "study", "workload",
-        "monitor", "check", "undo",
+        "run", "compare", "report", "list", "show", "diff", "label", "rm", "prune", "export", "import",
+        "study", "workload", "monitor", "check", "undo",
     ] {
         let said = laboratory.good(&[verb, "--help"]);
         assert!(said.out.contains("Usage:"), "{verb}");

@@ -91,7 +91,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// ReadinessCondition `stop`, or until nobody guards execs any more.
+    /// Until `stop`, or until nobody guards execs any more.
     pub(super) fn keep(&mut self, stop: &AtomicBool) -> Result<(), DaemonError> {
         let (rhythm, mut looked) = (notify::rhythm(), None::<Instant>);
         while !stop.load(Ordering::Relaxed) {

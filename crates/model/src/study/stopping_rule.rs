@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// `precision 1%, at most 60`
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReadinessCondition {
+pub struct StoppingRule {
     /// Half the width of the interval of each median, relative to it.
     pub precision: f64,
     /// Blocks after which the run ends in any case.
@@ -28,7 +28,7 @@ pub struct NotARule {
     reason: String,
 }
 
-impl ReadinessCondition {
+impl StoppingRule {
     /// The precision in per cent, as it was written: 0.07 and not 0.07000000000000001.
     #[must_use]
     pub fn percent(self) -> f64 {
@@ -36,7 +36,7 @@ impl ReadinessCondition {
     }
 }
 
-impl FromStr for ReadinessCondition {
+impl FromStr for StoppingRule {
     type Err = NotARule;
 
     /// Reads `precision 1%, at most 60` or `precision 0.5%, at least 12, at most 100`.
@@ -63,7 +63,7 @@ impl FromStr for ReadinessCondition {
         if at_most == 0 {
             Err(refuse("at most 0 measures nothing"))
         } else {
-            Ok(ReadinessCondition { precision, at_most, at_least })
+            Ok(StoppingRule { precision, at_most, at_least })
         }
     }
 }
@@ -73,27 +73,27 @@ fn percent(text: &str) -> Option<f64> {
     (number > 0.0 && number < 100.0).then_some(number / 100.0)
 }
 
-impl fmt::Display for ReadinessCondition {
+impl fmt::Display for StoppingRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "precision {}%, at least {}, at most {}", self.percent(), self.at_least, self.at_most)
     }
 }
 
-impl<'de> Deserialize<'de> for ReadinessCondition {
+impl<'de> Deserialize<'de> for StoppingRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl Serialize for ReadinessCondition {
+impl Serialize for StoppingRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl schemars::JsonSchema for ReadinessCondition {
+impl schemars::JsonSchema for StoppingRule {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ReadinessCondition".into()
+        "StoppingRule".into()
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn a_rule_names_its_precision_and_its_end() {
-        let rule: ReadinessCondition = "precision 1%, at most 60".parse().unwrap();
-        assert_eq!(rule, ReadinessCondition { precision: 0.01, at_most: 60, at_least: 10 });
+        let rule: StoppingRule = "precision 1%, at most 60".parse().unwrap();
+        assert_eq!(rule, StoppingRule { precision: 0.01, at_most: 60, at_least: 10 });
         assert_eq!(rule.to_string().parse(), Ok(rule));
-        let few: ReadinessCondition = "at most 4, precision 0.5 %".parse().unwrap();
+        let few: StoppingRule = "at most 4, precision 0.5 %".parse().unwrap();
         assert_eq!(few.at_least, 4);
     }
 
@@ -130,7 +130,7 @@ mod tests {
             ("precision 1%, at most 0", "measures nothing"),
         ];
         for (text, reason) in reasons {
-            let error = text.parse::<ReadinessCondition>().unwrap_err().to_string();
+            let error = text.parse::<StoppingRule>().unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }
