@@ -31,7 +31,7 @@ pub(crate) fn level_command(argv: &[String], stop: Option<&AtomicBool>) -> Resul
 /// Runs another machine's program to its end (ssh, virsh), as [`Command::output`] does; whoever wishes to stop does not wait for its
 /// answer, and it is ended.
 pub(crate) fn command_output(command: &mut Command, stop: &Stop) -> io::Result<Output> {
-    match finish(command, None, Some(&stop.flag()))? {
+    match wait_for_end(command, None, Some(&stop.flag()))? {
         CommandEnd::Ended(output) => Ok(output),
         CommandEnd::Stopped | CommandEnd::Late(_) => Err(io::Error::other("stopped before it had answered")),
     }
@@ -40,7 +40,7 @@ pub(crate) fn command_output(command: &mut Command, stop: &Stop) -> io::Result<O
 fn run(argv: &[String], limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<String, ConductError> {
     let failed = |reason: String| ConductError::Command { command: argv.join(" "), reason };
     let (program, arguments) = argv.split_first().ok_or_else(|| failed("there is no command".into()))?;
-    let ended = finish(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
+    let ended = wait_for_end(Command::new(program).args(arguments).stdin(Stdio::null()), limit, stop);
     match ended.map_err(|error| failed(error.to_string()))? {
         CommandEnd::Ended(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -69,7 +69,7 @@ enum CommandEnd {
 
 /// What it says goes to memory, not to a pipe: a daemon that it leaves behind holds that open for as long as it lives, and is
 /// neither waited for nor ended by it.
-fn finish(
+fn wait_for_end(
     command: &mut Command,
     limit: Option<Duration>,
     stop: Option<&AtomicBool>,
@@ -79,7 +79,7 @@ fn finish(
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            let (stdout, stderr) = (content(&mut stdout), content(&mut stderr));
+            let (stdout, stderr) = (read_tail(&mut stdout), read_tail(&mut stderr));
             return Ok(CommandEnd::Ended(Output { status, stdout, stderr }));
         }
         let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::SeqCst));
@@ -101,7 +101,7 @@ fn memory() -> io::Result<File> {
 }
 
 /// What was written so far, or the end of it.
-fn content(file: &mut File) -> Vec<u8> {
+fn read_tail(file: &mut File) -> Vec<u8> {
     let mut bytes = Vec::new();
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let begin = io::SeekFrom::Start(length.saturating_sub(MOST));

@@ -91,7 +91,7 @@ fn check_temporary(verb: &Verb) -> anyhow::Result<()> {
 
 fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let context = Context::new(&arguments.global);
-    signals::tidy_up(context.archive_path());
+    signals::remember_archive(context.archive_path());
     match &arguments.verb {
         Verb::Run(wanted) => verbs::run::run(&context, wanted),
         Verb::Compare(wanted) => verbs::compare::run(&context, wanted),

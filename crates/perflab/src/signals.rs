@@ -32,7 +32,7 @@ pub fn note(stop: &Arc<AtomicBool>) -> io::Result<()> {
 }
 
 /// Names the archive that is tidied up should a second wish end the process.
-pub fn tidy_up(archive: &Path) {
+pub fn remember_archive(archive: &Path) {
     // There is one context in a process, and so one archive.
     let _ = ARCHIVE.set(archive.into());
 }
@@ -80,25 +80,25 @@ fn heard(signal: i32, last: &mut Option<Instant>) {
     }
 }
 
-/// The wishes to stop.
-fn wishes() -> SigSet {
+/// The signals by which somebody wishes that this process stops.
+fn stop_signals() -> SigSet {
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM].into_iter().collect()
 }
 
 /// For what a signal has become: hears again, as wishes were held back until it could.
 pub fn hear_again() -> io::Result<()> {
-    Ok(wishes().thread_unblock()?)
+    Ok(stop_signals().thread_unblock()?)
 }
 
 /// What this process was doing ends; what it promised to put back is put back.
 fn become_undo(signal: i32) {
     // One more (a closed terminal sends several) would end the other program before it can listen. The mask goes with it.
-    let _ = wishes().thread_block();
+    let _ = stop_signals().thread_block();
     let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let archive = ARCHIVE.get().map(|archive| ("PERFLAB_ARCHIVE", archive));
     let refused =
         Command::new(own).args(["undo", "--after-signal", &signal.to_string()]).envs(archive).exec();
-    let _ = wishes().thread_unblock();
+    let _ = stop_signals().thread_unblock();
     stderr_line!("warning: settings are put back by the next perflab: cannot start it now: {refused}");
     die_of(signal);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 
-use super::setting_file::{FileIdentity, counterpart, dependents};
+use super::setting_file::{FileIdentity, counterpart, dependent_files};
 use super::setting_value::{SettingContent, is_same_value};
 use super::{Knob, Undo, UndoJournal};
 use crate::ConductError;
@@ -126,7 +126,7 @@ impl Bench {
         // Whoever held it until now may have put it back since it was read.
         let now = SettingContent::read(path)?.value;
         // Before it, so that they are put back after it.
-        for dependent in dependents(path) {
+        for dependent in dependent_files(path) {
             let value = SettingContent::read(&dependent)?.value;
             self.promise_original(&dependent, &value)?;
         }

@@ -83,7 +83,7 @@ pub(super) fn synonym(path: &Path) -> Option<PathBuf> {
 
 /// Files that hold other values once this one is written, whatever is written: with another I/O scheduler the queue has the
 /// depth of the kernel's choice, and with the old one again its tunables are the kernel's defaults.
-pub(super) fn dependents(path: &Path) -> Vec<PathBuf> {
+pub(super) fn dependent_files(path: &Path) -> Vec<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| without_detours(path));
     if !path.ends_with("queue/scheduler") {
         return Vec::new();

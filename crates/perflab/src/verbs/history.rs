@@ -2,7 +2,7 @@
 
 use perflab_analyze::{History, Options, history};
 use perflab_archive::RunDir;
-use perflab_model::{RunRecord, Status};
+use perflab_model::{Manifest, RunRecord, Status};
 use perflab_present::history::{figure, runs_grid, steps_grid};
 use perflab_present::report::{ReportInput, render_history};
 use perflab_present::table::Format;
@@ -43,18 +43,24 @@ pub fn runs(context: &Context, of: &arguments::Of, needs_newest: bool) -> anyhow
             Ok(_) => found.push(entry.id),
         }
     }
-    let mut runs: Vec<Read> = Vec::new();
+    let mut directories: Vec<RunDir> = Vec::new();
     for id in &found {
-        for directory in archive.find(id)? {
-            match directory.record() {
-                Ok(record) => runs.push(Read { record, directory }),
-                Err(error) if needs_newest && Some(id) == found.last() => return Err(error.into()),
-                Err(error) => stderr_line!("warning: left out: {error:#}"),
-            }
-        }
+        directories.extend(archive.find(id)?);
     }
     if let Some(study) = &of.study {
-        runs.retain(|run| is_of_study(&run.record, study));
+        // Damaged ones of other studies are nobody's concern here.
+        directories.retain(|run| run.manifest().map_or(true, |manifest| is_of_study(&manifest, study)));
+    }
+    let newest = directories.last().map(|run| run.id().to_owned());
+    let mut runs: Vec<Read> = Vec::new();
+    for directory in directories {
+        match directory.record() {
+            Ok(record) => runs.push(Read { record, directory }),
+            Err(error) if needs_newest && newest.as_deref() == Some(directory.id()) => {
+                return Err(error.into());
+            }
+            Err(error) => stderr_line!("warning: left out: {error:#}"),
+        }
     }
     let skipped = of.last.map_or(0, |last| runs.len().saturating_sub(last));
     runs.drain(..skipped);
@@ -69,10 +75,10 @@ pub fn runs(context: &Context, of: &arguments::Of, needs_newest: bool) -> anyhow
 }
 
 /// Whether a run is of a study, by title, file or file name without its folder and ending.
-fn is_of_study(run: &RunRecord, wanted: &str) -> bool {
-    let file = run.manifest.study_file.as_str();
+fn is_of_study(manifest: &Manifest, wanted: &str) -> bool {
+    let file = manifest.study_file.as_str();
     let base = file.rsplit('/').next().unwrap_or(file);
-    [run.manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&wanted)
+    [manifest.study.title.as_str(), file, base, base.trim_end_matches(".toml")].contains(&wanted)
 }
 
 /// Their records alone.

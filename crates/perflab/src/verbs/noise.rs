@@ -15,11 +15,8 @@ use crate::context::{Context, read_text_file};
 use crate::exit::{Exit, Usage};
 use crate::output_path::replace;
 
-/// The label of runs that measure noise.
-const LABEL: &str = "noise";
-
-/// The factor whose levels are the same.
-const FACTOR: &str = "variant";
+/// The factor whose levels are the same, and the label of such runs.
+const FACTOR: &str = "noise";
 
 /// Measures the noise of this machine, or shows its card.
 pub fn run(context: &Context, wanted: &history::Noise) -> anyhow::Result<Exit> {
@@ -36,7 +33,7 @@ pub fn run(context: &Context, wanted: &history::Noise) -> anyhow::Result<Exit> {
     let host = run::host(context, context.catalogue()?)?;
     let (_, directory) = run::carry_out(context, &host, &manifest, &Permissions::default(), &stop)?;
     let record = directory.record()?;
-    let side = Side { name: LABEL.into(), runs: vec![record] };
+    let side = Side { name: FACTOR.into(), runs: vec![record] };
     let comparison = compare_by_factor(&side, FACTOR, &Options::default())?;
     let manifest = side.runs.first().map(|run| &run.manifest).context("the run is gone")?;
     let (card, without) = NoiseCard::of(&comparison, manifest);
@@ -55,7 +52,7 @@ pub fn run(context: &Context, wanted: &history::Noise) -> anyhow::Result<Exit> {
 fn as_run(wanted: &history::Noise) -> arguments::Run {
     arguments::Run {
         study: wanted.study.clone(),
-        label: Some(LABEL.into()),
+        label: Some(FACTOR.into()),
         set: Vec::new(),
         only: wanted.only.clone(),
         seed: wanted.seed,
@@ -76,7 +73,7 @@ fn twice(study: &mut Study) {
         apply: Vec::new(),
         undo: Vec::new(),
     };
-    let (kind, key) = (FactorKind::Environment, Some("PERFLAB_VARIANT".into()));
+    let (kind, key) = (FactorKind::Environment, Some("PERFLAB_NOISE".into()));
     let factor = Factor { kind, key, workload: None, on: None, levels: vec![level("a"), level("b")] };
     study.factor.insert(FACTOR.into(), factor);
 }

@@ -63,7 +63,7 @@ impl Recorded<'_> {
             _ => "87600h".into(),
         };
         let quiet = if self.command.is_empty() { "0s".into() } else { time("--quiet-time", self.quiet)? };
-        let title = quoted(&format!("{}, {}", self.title, subject(self.command, self.process)));
+        let title = quoted(&format!("{}, {}", self.title, recording_subject(self.command, self.process)));
         Ok(format!(
             "title = {title}\n\n[run]\niterations = 1\nwarmup = 0\norder = \"sequential\"\n\
              time-limit = \"{limit}\"\nquiet = \"{quiet}\"\n\n[workload.command]\n\n{}",
@@ -86,7 +86,7 @@ impl Recorded<'_> {
 }
 
 /// What is recorded, for titles.
-fn subject(command: &[OsString], process: Option<i32>) -> String {
+fn recording_subject(command: &[OsString], process: Option<i32>) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     match process {
         Some(pid) if words.is_empty() => format!("process {pid}"),
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_recording_is_titled_by_what_it_watches() {
-        assert_eq!(subject(&[], Some(7)), "process 7");
-        assert_eq!(subject(&[], None), "the system as it is");
-        assert_eq!(subject(&["ls".into(), "-l".into()], Some(7)), "during `ls -l`");
+        assert_eq!(recording_subject(&[], Some(7)), "process 7");
+        assert_eq!(recording_subject(&[], None), "the system as it is");
+        assert_eq!(recording_subject(&["ls".into(), "-l".into()], Some(7)), "during `ls -l`");
     }
 }

@@ -79,7 +79,7 @@ pub fn diff(context: &Context, wanted: &arguments::Diff) -> anyhow::Result<Exit>
 /// `perflab label RUN NAME`
 pub fn label(context: &Context, wanted: &arguments::Label) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let id = id(&archive, &wanted.run)?;
+    let id = find_run_id(&archive, &wanted.run)?;
     archive.set_label(&id, wanted.name.as_deref())?;
     match &wanted.name {
         Some(name) => context.say_line(&format!("run {id} is labelled {name}")),
@@ -91,7 +91,8 @@ pub fn label(context: &Context, wanted: &arguments::Label) -> anyhow::Result<Exi
 /// `perflab rm RUN ...`: all are looked for before any goes.
 pub fn remove(context: &Context, wanted: &arguments::Rm) -> anyhow::Result<Exit> {
     let archive = context.archive()?;
-    let found = wanted.runs.iter().map(|run| id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
+    let found =
+        wanted.runs.iter().map(|run| find_run_id(&archive, run)).collect::<anyhow::Result<Vec<_>>>()?;
     for id in found.into_iter().collect::<BTreeSet<_>>() {
         archive.remove(&id)?;
         context.say(format!("removed run {id}"));
@@ -100,7 +101,7 @@ pub fn remove(context: &Context, wanted: &arguments::Rm) -> anyhow::Result<Exit>
 }
 
 /// The full id of a run of this archive, whether or not it can be read.
-fn id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
+fn find_run_id(archive: &Archive, selector: &str) -> anyhow::Result<String> {
     let run = sides::one(archive, selector)?;
     // A path may name a run of another archive, or a portable file.
     if run.path().parent() == Some(&archive.path().join("runs")) {

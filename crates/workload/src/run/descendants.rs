@@ -19,6 +19,8 @@ pub const MARK: &str = "PERFLAB_ITERATION";
 
 /// Rounds in which everybody is to be ended.
 const ROUNDS: u32 = 500;
+/// Rounds in a row in which nobody is found, until nobody is there.
+const ROUNDS_WITHOUT: u32 = 3;
 /// How long a process may be within exec until it counts as nobody's: its program may lie on a disk that answers late.
 const IN_EXEC: Duration = Duration::from_millis(300);
 
@@ -122,26 +124,20 @@ pub fn end_tree(leader: u32, grace: Duration) {
 }
 
 /// Kills in rounds, of which each says how many it found. One may fork between looking and killing: its child is found in the next
-/// round. One may also have forked and ended while /proc was read: where anybody forked meanwhile, only a second round without
-/// anybody found is the end.
+/// round. One may also have forked and ended while /proc was read, and its child likewise: only several rounds without anybody are
+/// the end.
 fn until_nobody_is_found(mut kill: impl FnMut() -> usize) {
-    let mut was_nobody_found = false;
+    let mut without = 0;
     for _ in 0..ROUNDS {
-        let newest = newest_process();
-        let is_nobody_found = kill() == 0;
-        if is_nobody_found && (was_nobody_found || newest.is_some() && newest == newest_process()) {
-            return;
-        }
-        was_nobody_found = is_nobody_found;
-        if !is_nobody_found {
+        if kill() > 0 {
+            without = 0;
             thread::sleep(Duration::from_millis(2));
+        } else if without + 1 == ROUNDS_WITHOUT {
+            return;
+        } else {
+            without += 1;
         }
     }
-}
-
-/// The number of the process that was made last in this PID namespace.
-fn newest_process() -> Option<String> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next_back().map(String::from)
 }
 
 /// Processes that carry the mark of a perflab that is gone from this PID namespace, and is none of `known`.
@@ -293,7 +289,7 @@ impl Process {
         let begun = Instant::now();
         loop {
             let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
-            if !environment.is_empty() || self.kernel || !Self::is_in_exec(self.pid) {
+            if !environment.is_empty() || self.kernel || !self.is_in_exec() {
                 return Some(environment);
             }
             if begun.elapsed() > IN_EXEC {
@@ -304,8 +300,8 @@ impl Process {
     }
 
     /// Whether it has left one program and not reached the next one: its memory has no place for an environment then.
-    fn is_in_exec(pid: i32) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    fn is_in_exec(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let fields = stat.rsplit_once(')').map_or("", |(_, tail)| tail).split_whitespace();
         let fields: Vec<&str> = fields.collect();
         let is_alive = fields.first().is_some_and(|state| !matches!(*state, "Z" | "X" | "x"));
